@@ -1,0 +1,64 @@
+# Quiet by default; V=1 shows commands. Objects and programs go to build/.
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
+
+CC      ?= gcc
+AR      ?= ar
+BUILD   ?= build
+OPT     ?= -O2 -g
+WARN    := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
+CFLAGS_ALL = -std=c11 -D_GNU_SOURCE $(OPT) $(WARN) -fPIC -fvisibility=hidden -Iinclude -I. -MMD -MP $(CFLAGS)
+LUA_CFLAGS := $(shell pkg-config --cflags lua5.4 2>/dev/null)
+LUA_LIB    := $(shell pkg-config --variable=libdir lua5.4 2>/dev/null)/liblua5.4.a
+CHECK_LIBS := $(shell pkg-config --libs check 2>/dev/null)
+JANSSON    := $(shell pkg-config --libs jansson 2>/dev/null)
+
+RUNTIME_SRC := $(wildcard runtime/*.c)
+GEN_SRC     := $(wildcard gen/*.c)
+CPU_SRC     := $(wildcard runtime/cpu/*.c)
+TOOL_SRC    := $(filter-out tools/dcpk.c,$(wildcard tools/*.c))
+TEST_SRC    := $(wildcard tests/test_*.c)
+TEST_LIB_SRC:= $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
+TESTS       := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
+obj = $(1:%.c=$(BUILD)/%.o)
+
+.PHONY: all
+all: $(BUILD)/dcpk $(BUILD)/libdcpk.so $(BUILD)/libdcpkcpu.so
+
+$(BUILD)/gen/%.o: CFLAGS_ALL += $(LUA_CFLAGS)
+$(BUILD)/runtime/cpu/%.o: OPT := $(if $(findstring -fsanitize,$(OPT)),$(OPT),-O3 -g)
+$(BUILD)/%.o: %.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -c -o $@ $<
+
+$(BUILD)/libdcpk.a: $(call obj,$(RUNTIME_SRC))
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/libdcpkgen.a: $(call obj,$(GEN_SRC))
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/libdcpk.so: $(call obj,$(RUNTIME_SRC))
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -o $@ $^ -ldl -lpthread
+$(BUILD)/libdcpkcpu.so: $(call obj,$(CPU_SRC))
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -o $@ $^ -lm -lpthread
+$(BUILD)/libtools.a: $(call obj,$(TOOL_SRC))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/dcpk: $(BUILD)/tools/dcpk.o $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+
+$(BUILD)/libtests.a: $(call obj,$(TEST_LIB_SRC))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(if $(TEST_LIB_SRC),$(BUILD)/libtests.a) $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+
+.PHONY: clean
+clean:
+	$(Q)rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

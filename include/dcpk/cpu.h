@@ -1,0 +1,67 @@
+/* cpu.h - what the CPU device (libdcpkcpu.so) has beyond the driver API it implements: emulated hardware, seeds,
+ * stalls and counters, for tests and tools. Resolve these with dcpk_device_symbol; the runtime never needs them.
+ *
+ * Everything runs inside the caller's synchronising calls (and a slice inside queries): with the same seed and
+ * the same calls, the same run, to the last bit. */
+#ifndef DCPK_CPU_H
+#define DCPK_CPU_H
+
+#include <dcpk/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum dcpkcpu_schedule {
+    DCPKCPU_FAIR = 0,   /* round robin over warps in bursts: fastest */
+    DCPKCPU_RANDOM = 1  /* seeded adversary: any warp, any burst length, uneven devices, late peer stores, PDL early or late */
+};
+
+typedef struct dcpkcpu_options {
+    uint32_t size;
+    int32_t devices;            /* 1..32; default 8 */
+    int32_t sms;                /* a device; default 132 */
+    int32_t major, minor;       /* compute capability; default 9.0 */
+    int32_t multicast;          /* 1: devices report multicast support; default 1 */
+    int32_t schedule;           /* enum dcpkcpu_schedule */
+    uint64_t seed;
+    int32_t store_delay;        /* adversary only: a store to another device may wait up to this many rounds, word by word; default 200 */
+    uint64_t livelock_rounds;   /* report no progress after this many rounds in which nothing changed; default 200000 */
+    int32_t trace;              /* 1: log launches, starts and ends of grids to stderr */
+} dcpkcpu_options;
+
+/* Resets every device: all memory, modules and streams of a former life are gone. Call it before cuInit, or
+ * between tests when nothing is in use. Environment DCPK_CPU_SEED, DCPK_CPU_DEVICES and DCPK_CPU_SMS, read
+ * at cuInit, stand in where this was never called. Returns 0, or -1 for values out of range. */
+DCPK_API int dcpkcpu_configure(const dcpkcpu_options *options);
+
+/* The last fault or load error in full: kind, kernel, template file:line, PTX line and text, thread, address,
+ * nearest allocation; "" when there was none. Static until the next call into the library. */
+DCPK_API const char *dcpkcpu_report(void);
+
+/* Stops every warp of kernels named `entry` (NULL: any kernel) on device `ordinal` once the grid has executed
+ * `after` warp instructions; they hold still until dcpkcpu_release. What they stored before may still be on its way. */
+DCPK_API int dcpkcpu_stall(int ordinal, const char *entry, uint64_t after);
+DCPK_API int dcpkcpu_release(int ordinal);
+
+/* Holds back all stores from device `from` to device `to` (-1: any other) until released: late words. */
+DCPK_API int dcpkcpu_hold_stores(int from, int to, int hold);
+
+typedef struct dcpkcpu_counters {
+    uint32_t size;
+    uint64_t thread_instructions; /* instructions times active threads */
+    uint64_t warp_instructions;
+    uint64_t rounds;              /* every resident warp had its turn */
+    uint64_t virtual_ns;          /* globaltimer */
+    uint64_t launches, pdl_launches, pdl_early; /* early: grids that began before their predecessor had ended */
+    uint64_t peer_stores, peer_stores_delayed, multicast_stores;
+} dcpkcpu_counters;
+DCPK_API int dcpkcpu_get_counters(dcpkcpu_counters *counters);
+
+/* Flips bit `bit` (0..7) of the byte at a device address, as a fault in memory would. -1 when it is not allocated. */
+DCPK_API int dcpkcpu_flip_bit(uint64_t address, int bit);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

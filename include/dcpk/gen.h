@@ -1,0 +1,96 @@
+/* gen.h - the generator: templates to PTX, PTX to images, images in a cache.
+ *
+ * A dcpk_gen is single-threaded and cheap to open; use one a thread. Different processes and threads
+ * share a cache folder safely. Links Lua; the runtime does not need this header. */
+#ifndef DCPK_GEN_H
+#define DCPK_GEN_H
+
+#include <dcpk/image.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dcpk_gen dcpk_gen;
+
+typedef struct dcpk_gen_options {
+    uint32_t size;
+    const char *template_path; /* colon list of template folders, first wins; NULL: $DCPK_TEMPLATE_PATH, then the built-in folder */
+    const char *cache_dir;     /* NULL: $DCPK_CACHE_DIR, $XDG_CACHE_HOME/dcpk, ~/.cache/dcpk; "": memory only */
+    const char *toolchain;     /* NULL: $DCPK_TOOLCHAIN, then ptxas */
+    const char *ptxas;         /* NULL: $DCPK_PTXAS, then PATH, then $CUDA_HOME/bin, then /usr/local/cuda/bin */
+    uint32_t compile_timeout_ms; /* 0: 120000 */
+    uint32_t lock_timeout_ms;    /* 0: $DCPK_LOCK_TIMEOUT, then 60000 */
+    dcpk_log_fn *log;
+    void *log_self;
+} dcpk_gen_options;
+
+/* Reads the environment once. Opening finds no compiler and touches no cache: first use does. */
+DCPK_API dcpk_status dcpk_gen_open(const dcpk_gen_options *options, dcpk_gen **out, dcpk_error *error);
+DCPK_API void dcpk_gen_close(dcpk_gen *gen);
+
+/* Text owned by the caller: free with dcpk_text_free. NUL-terminated; length without the NUL. */
+typedef struct dcpk_text {
+    char *data;
+    size_t length;
+} dcpk_text;
+DCPK_API void dcpk_text_free(dcpk_text *text);
+
+/* The PTX of a resolved spec, linted. The same bytes in every run, process, folder and locale. */
+DCPK_API dcpk_status dcpk_gen_expand(dcpk_gen *gen, const dcpk_spec *spec, dcpk_text *ptx, dcpk_error *error);
+
+typedef struct dcpk_build_report {
+    uint32_t size;
+    char key[33];       /* 32 hex digits */
+    uint32_t hit;       /* 0 compiled, 1 from this process, 2 from the cache folder */
+    uint32_t compiled;  /* compiler processes this call started */
+    uint32_t cached;    /* 1 when the cache folder holds the entry now */
+    uint32_t ptx_lines;
+    uint64_t cubin_bytes;
+    double expand_ms, compile_ms, total_ms;
+} dcpk_build_report;
+
+/* spec -> image, through the cache. report may be NULL. Any failure gives no image. A cache that cannot
+ * be written costs one log warning, not the build. */
+DCPK_API dcpk_status dcpk_gen_build(dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **out, dcpk_build_report *report,
+                                    dcpk_error *error);
+
+/* The preimages of both keys (design: direct and content), for people. */
+DCPK_API dcpk_status dcpk_gen_explain(dcpk_gen *gen, const dcpk_spec *spec, dcpk_text *out, dcpk_error *error);
+
+/* Fills heads, gate, rope, q_lora of spec, where its kernel takes them and they are unset, from the preset
+ * (templates/models.lua) at tensor-parallel size tp: heads of one rank = heads / tp. NOT_FOUND lists the presets. */
+DCPK_API dcpk_status dcpk_gen_model(dcpk_gen *gen, const char *model, int32_t tp, dcpk_spec *spec, dcpk_error *error);
+/* "name heads=.. ... source" lines of all presets. */
+DCPK_API dcpk_status dcpk_gen_models(dcpk_gen *gen, dcpk_text *out, dcpk_error *error);
+
+/* A provider over gen: thread-safe (calls are serialised). Lives as long as gen. */
+DCPK_API dcpk_status dcpk_gen_provider(dcpk_gen *gen, dcpk_provider *out, dcpk_error *error);
+
+/* The cache folder in use, "" for memory only. Static as long as gen lives. */
+DCPK_API dcpk_status dcpk_cache_path(dcpk_gen *gen, const char **path, dcpk_error *error);
+
+typedef struct dcpk_cache_entry {
+    uint32_t size;
+    char key[33];
+    const char *path;    /* valid during the callback */
+    uint64_t bytes;
+    dcpk_status state;   /* DCPK_OK, or why the entry counts as a miss */
+    const char *reason;  /* the message for state, "" when fine */
+    const char *spec;    /* canonical spec text, "" when unreadable */
+} dcpk_cache_entry;
+/* Visits entries in key order; stops when visit returns non-zero. verify=1 checks checksums and cubins. */
+DCPK_API dcpk_status dcpk_cache_visit(dcpk_gen *gen, int32_t verify, int32_t (*visit)(void *self, const dcpk_cache_entry *entry),
+                                      void *self, dcpk_error *error);
+/* The image under a key (32 hex digits, or a unique prefix of at least 4). */
+DCPK_API dcpk_status dcpk_cache_get(dcpk_gen *gen, const char *key, dcpk_image **out, dcpk_error *error);
+/* Removes every entry and manifest that this version knows; leaves what it does not know. */
+DCPK_API dcpk_status dcpk_cache_clear(dcpk_gen *gen, uint64_t *removed, dcpk_error *error);
+
+/* The toolchain that builds would use: "ptxas 13.0.88 (build ...)". Static as long as gen lives. */
+DCPK_API dcpk_status dcpk_gen_toolchain(dcpk_gen *gen, const char **text, dcpk_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

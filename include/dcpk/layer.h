@@ -1,0 +1,39 @@
+/* layer.h - the kernels of one layer step, launched in order with the right edges between them.
+ *
+ * A layer belongs to one rank's box and one batch shape. Loading happens in dcpk_layer_open; a step only launches.
+ * Order of a step: query_push -> query_wait -> [the engine's decode] -> dcp_value (split=1: push, merge). */
+#ifndef DCPK_LAYER_H
+#define DCPK_LAYER_H
+
+#include <dcpk/box.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dcpk_layer dcpk_layer;
+
+/* Called between query_wait and dcp_value: launches what attends over the local shard and writes rows and
+ * rows_lse. flags: what it should pass to its own launch (PDL is on inside a step). */
+typedef dcpk_status dcpk_decode_fn(void *self, const dcpk_args *args, dcpk_box *box, void *stream, uint32_t flags,
+                                   dcpk_error *error);
+
+typedef struct dcpk_layer_options {
+    uint32_t size;
+    const dcpk_provider *provider; /* where images come from */
+    const dcpk_spec *base;         /* keys shared by the kernels: heads, dcp, batch, q, cap, qh, arch, gate, ...; kernel ignored */
+    dcpk_decode_fn *decode;
+    void *decode_self;
+} dcpk_layer_options;
+
+DCPK_API dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer_options *options, dcpk_layer **out,
+                                     dcpk_error *error);
+DCPK_API dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error);
+
+/* Launches one use of the box on the stream. flags: enum dcpk_launch_flags (FIRST is implied for query_push). */
+DCPK_API dcpk_status dcpk_layer_step(dcpk_layer *layer, const dcpk_args *args, void *stream, uint32_t flags, dcpk_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,143 @@
+/* machine.h - the emulated machine's state, shared by its two halves:
+ *   exec half  (ptx_*.c, exec_*.c):   PTX text -> decoded functions; one step of one warp.
+ *   world half (world_*.c, driver_*.c): memory, devices, streams, launches, the scheduler, the cu* symbols.
+ * The exec half never schedules and never looks at streams; the world half never looks at opcodes. */
+#ifndef DCPK_CPU_MACHINE_H
+#define DCPK_CPU_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WARP = 32, MAX_BARRIERS = 16 };
+
+/* ---- faults ------------------------------------------------------------------------------------- */
+struct fault {
+    int code;        /* CUresult: 700 illegal address, 716 misaligned, 715 illegal instruction, 719 launch failure, ... */
+    char text[3800]; /* everything dcpkcpu_report says */
+};
+
+/* ---- modules (exec half) ------------------------------------------------------------------------ */
+/* From PTX lines to template lines; file NULL where unknown. */
+struct line_source {
+    void *self;
+    unsigned (*template_line)(void *self, unsigned ptx_line, const char **file);
+};
+
+struct ptx_module; /* opaque: decoded PTX of one library */
+
+struct ptx_param { char name[64]; unsigned offset, bytes, align; };
+
+struct ptx_function {
+    char name[128];
+    struct ptx_module *module;
+    unsigned param_count, param_bytes;
+    struct ptx_param *params;
+    unsigned static_shared;  /* bytes, all .shared variables laid out */
+    unsigned local_bytes;    /* a thread */
+    unsigned reg_slots;      /* register slots a thread (world never needs their meaning) */
+    unsigned max_threads;    /* .maxntid/.reqntid product, 0 = none stated */
+    unsigned reqntid[3];     /* 0,0,0 = none stated */
+    void *code;              /* exec half's own */
+};
+
+/* Parses and decodes text (NUL-terminated). NULL and a message naming the instruction, PTX line and template
+ * line when anything is unknown or malformed. lines may have NULL members; it must outlive the module. */
+struct ptx_module *ptx_load(const char *text, const struct line_source *lines, char *message, size_t capacity);
+void ptx_free(struct ptx_module *module);
+unsigned ptx_function_count(const struct ptx_module *module);
+struct ptx_function *ptx_function_at(struct ptx_module *module, unsigned index);
+/* Address and size of a module-scope .global/.const variable: the world half allocates it through world_alloc at load. */
+
+/* ---- execution state ---------------------------------------------------------------------------- */
+struct device;
+struct world;
+
+struct grid {                       /* owned by the world half */
+    const struct ptx_function *fn;
+    struct device *device;
+    unsigned dim[3], block[3], cluster[3];
+    unsigned dynamic_shared;
+    uint8_t *params;                /* fn->param_bytes */
+    uint64_t id;
+    uint64_t warp_steps;            /* executed so far */
+    /* programmatic dependent launch */
+    bool predecessor_done;          /* all work before this grid in its stream is complete and visible */
+    unsigned ctas_total, ctas_started, ctas_done, ctas_triggered; /* triggered: launch_dependents issued or done */
+    void *world_data;
+};
+
+enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_AT_GRID_WAIT, WARP_DONE };
+
+struct warp {                       /* created and freed by the exec half */
+    struct cta *cta;
+    unsigned index;                 /* in its CTA */
+    enum warp_state state;          /* READY when any thread can step */
+    bool polled;                    /* set by exec at each volatile/relaxed/acquire global load; world clears it */
+    bool progressed;                /* set by exec at: store that changes memory, atomic that changes memory, barrier passed, exit;
+                                       world clears it */
+    bool read_timer;                /* set at each globaltimer/clock read; world clears it */
+    void *exec;                     /* exec half's own: pcs, masks, registers */
+    void *world_data;
+};
+
+struct cta {
+    struct grid *grid;
+    unsigned index[3];
+    unsigned linear;
+    unsigned warp_count;
+    struct warp **warps;
+    uint8_t *shared;                /* static + dynamic */
+    unsigned shared_bytes;
+    bool triggered;                 /* griddepcontrol.launch_dependents was executed (by all threads or first thread: see step) */
+    unsigned live_warps;
+    void *exec;                     /* barriers and such */
+};
+
+/* Creates the warps of a CTA that the world half has just placed (grid, index, linear set; rest zero). 0, or -1 out of memory. */
+int cta_start(struct cta *cta);
+void cta_end(struct cta *cta);      /* frees what cta_start made */
+
+enum step_result {
+    STEP_RAN,        /* executed one instruction of some threads */
+    STEP_BLOCKED,    /* nothing could run: barrier or griddepcontrol.wait */
+    STEP_DONE,       /* the warp's last thread exited */
+    STEP_FAULT       /* *fault is filled */
+};
+/* One instruction of one warp, for one group of its threads that share a pc. pick: a random number the world half
+ * draws (0 in the fair schedule) by which diverged groups are chosen: 0 means the lowest pc, with a guarantee that no group
+ * starves; others choose any group. thread_count: how many threads executed. */
+enum step_result warp_step(struct world *world, struct warp *warp, uint32_t pick, unsigned *thread_count, struct fault *fault);
+/* Runs up to `budget` instructions of the warp while it can, stopping after a polled load (so that others get a turn).
+ * The fast path of the fair schedule. *ran and *threads are added to. */
+enum step_result warp_run(struct world *world, struct warp *warp, unsigned budget, uint64_t *ran, uint64_t *threads, struct fault *fault);
+
+/* What the warp waits for, for the no-progress report: kernel, CTA, warp, template line, the instruction, address of its last polled load
+ * and the value seen there. Appends to text. */
+void warp_describe(const struct warp *warp, char *text, size_t capacity);
+
+/* ---- memory and time (world half, called by exec) ------------------------------------------------ */
+enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
+enum order { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };
+enum scope { SCOPE_NONE, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
+
+/* Global memory: device addresses are host addresses in tracked allocations. Each call checks that [address, address+bytes) lies
+ * in one live allocation that warp's device may access, else returns false with code and text about the address only
+ * ("address 0x.. is 16 bytes past the end of allocation [0x.., +4096) of device 1"); exec completes the text with thread and line.
+ * Alignment is exec's to check. thread: linear thread in the CTA. */
+bool world_load(struct world *world, struct warp *warp, unsigned thread, uint64_t address, void *to, unsigned bytes, enum order order,
+                enum scope scope, struct fault *fault);
+/* bytes 1..16; stores of more than 4 bytes may become visible word by word when they go to another device. Multicast addresses
+ * are stored through to every member. *changed: whether memory changed (or will). */
+bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64_t address, const void *from, unsigned bytes,
+                 enum order order, enum scope scope, bool *changed, struct fault *fault);
+/* Host pointer for an atomic that exec performs in place (all pending stores to these bytes have landed). NULL = fault. */
+void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint64_t address, unsigned bytes, struct fault *fault);
+/* Orders this thread's earlier stores before its later ones, as seen by other devices. */
+void world_fence(struct world *world, struct warp *warp, unsigned thread, enum order order, enum scope scope);
+/* The virtual globaltimer in ns. */
+uint64_t world_time(const struct world *world);
+unsigned world_smid(const struct warp *warp);
+unsigned world_nsmid(const struct warp *warp);
+
+#endif
