@@ -19,7 +19,8 @@ GEN_SRC     := $(wildcard gen/*.c)
 CPU_SRC     := $(wildcard runtime/cpu/*.c)
 TOOL_SRC    := $(filter-out tools/dcpk.c,$(wildcard tools/*.c))
 TEST_SRC    := $(wildcard tests/test_*.c)
-TEST_LIB_SRC:= $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
+PROGRAMS    := $(patsubst tests/program_%.c,$(BUILD)/tests/%,$(wildcard tests/program_*.c))
+TEST_LIB_SRC:= $(filter-out $(TEST_SRC) $(wildcard tests/program_*.c),$(wildcard tests/*.c))
 TESTS       := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 obj = $(1:%.c=$(BUILD)/%.o)
 
@@ -56,6 +57,17 @@ $(BUILD)/libtests.a: $(call obj,$(TEST_LIB_SRC))
 $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(if $(TEST_LIB_SRC),$(BUILD)/libtests.a) $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+
+# Suites of the CPU device's insides link its objects; everything else meets it only through its cu* symbols.
+$(BUILD)/libdcpkcpu.a: $(call obj,$(CPU_SRC))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/tests/test_cpu_%: $(BUILD)/tests/test_cpu_%.o $(BUILD)/libdcpkcpu.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -lpthread
+# Programs that suites start: tests/program_NAME.c -> build/tests/NAME
+$(BUILD)/tests/%: $(BUILD)/tests/program_%.o
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^
 
 .PHONY: clean
 clean:
