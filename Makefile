@@ -1,9 +1,13 @@
-# Quiet by default; V=1 shows commands. Objects and programs go to build/.
+# Quiet by default; V=1 shows commands. Objects and programs go to build/ (BUILD=build-x: elsewhere).
+# The targets for people (all run test check-all check-asan lint bench clean) first let tools/bootstrap install what
+# is missing, then start make again: what pkg-config says is read after the packages are there.
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
 AR      ?= ar
 BUILD   ?= build
 OPT     ?= -O2 -g
@@ -13,6 +17,7 @@ LUA_CFLAGS := $(shell pkg-config --cflags lua5.4 2>/dev/null)
 LUA_LIB    := $(shell pkg-config --variable=libdir lua5.4 2>/dev/null)/liblua5.4.a
 CHECK_LIBS := $(shell pkg-config --libs check 2>/dev/null)
 JANSSON    := $(shell pkg-config --libs jansson 2>/dev/null)
+SANITIZE   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
 RUNTIME_SRC := $(wildcard runtime/*.c)
 GEN_SRC     := $(wildcard gen/*.c)
@@ -24,8 +29,44 @@ TEST_LIB_SRC:= $(filter-out $(TEST_SRC) $(wildcard tests/program_*.c),$(wildcard
 TESTS       := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 obj = $(1:%.c=$(BUILD)/%.o)
 
-.PHONY: all
-all: $(BUILD)/dcpk $(BUILD)/libdcpk.so $(BUILD)/libdcpkcpu.so
+# ---- for people ---------------------------------------------------------------------------------------------------
+jobs  = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
+setup = $(Q)tools/bootstrap $(1)
+again = $(Q)$(MAKE) --no-print-directory $(jobs) V=$(V)
+
+.PHONY: all run test check-all check-asan lint bench clean programs suites
+all:
+	$(call setup,build)
+	+$(again) programs
+run:
+	$(call setup,build)
+	+$(again) programs
+	$(Q)$(BUILD)/dcpk run $(ARGS)
+test:
+	$(call setup,test)
+	+$(again) suites
+	$(Q)tests/run_all $(BUILD)
+check-all:
+	$(call setup,test)
+	+$(again) programs $(BUILD)/tests/check_all
+	$(Q)$(BUILD)/tests/check_all $(ARGS)
+check-asan:
+	$(call setup,test)
+	+$(again) BUILD=$(BUILD)-asan OPT='$(SANITIZE)' suites
+	$(Q)CK_TIMEOUT_MULTIPLIER=20 SUITE_TIMEOUT=3600 tests/run_all $(BUILD)-asan
+lint:
+	$(call setup,lint)
+	$(Q)tools/lint
+bench:
+	$(call setup,build)
+	+$(again) programs $(BUILD)/tests/bench
+	$(Q)$(BUILD)/tests/bench $(ARGS)
+clean:
+	$(Q)rm -rf $(BUILD) $(BUILD)-asan
+
+# ---- what they build ----------------------------------------------------------------------------------------------
+programs: $(BUILD)/dcpk $(BUILD)/libdcpk.so $(BUILD)/libdcpkcpu.so
+suites: programs $(TESTS) $(PROGRAMS)
 
 $(BUILD)/gen/%.o: CFLAGS_ALL += $(LUA_CFLAGS)
 $(BUILD)/runtime/cpu/%.o: OPT := $(if $(findstring -fsanitize,$(OPT)),$(OPT),-O3 -g)
@@ -64,13 +105,11 @@ $(BUILD)/libdcpkcpu.a: $(call obj,$(CPU_SRC))
 $(BUILD)/tests/test_cpu_%: $(BUILD)/tests/test_cpu_%.o $(BUILD)/libdcpkcpu.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -lpthread
-# Programs that suites start: tests/program_NAME.c -> build/tests/NAME
+# Programs that suites start: tests/program_NAME.c -> build/tests/NAME. Those that need the libraries say so here.
+$(BUILD)/tests/check_all $(BUILD)/tests/bench: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+$(BUILD)/tests/check_all $(BUILD)/tests/bench: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/%: $(BUILD)/tests/program_%.o
 	$(call say,LD,$@)
-	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^
-
-.PHONY: clean
-clean:
-	$(Q)rm -rf $(BUILD)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
