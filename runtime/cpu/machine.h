@@ -47,7 +47,21 @@ struct ptx_module *ptx_load(const char *text, const struct line_source *lines, c
 void ptx_free(struct ptx_module *module);
 unsigned ptx_function_count(const struct ptx_module *module);
 struct ptx_function *ptx_function_at(struct ptx_module *module, unsigned index);
-/* Address and size of a module-scope .global/.const variable: the world half allocates it through world_alloc at load. */
+/* Module-scope .global/.const variables, in order of declaration. The world half allocates each on every device that loads
+ * the module, copies initial (NULL: zeroes) into it, then writes the pointers: at offset, the 64-bit (or bytes wide) address of
+ * variable + addend. Their addresses reach the exec half through grid.variables. */
+struct ptx_pointer { unsigned offset, bytes, variable; int64_t addend; };
+struct ptx_variable {
+    char name[128];
+    uint64_t bytes;
+    unsigned align;
+    bool constant; /* .const: kernels may not write it */
+    const uint8_t *initial;
+    unsigned pointer_count;
+    const struct ptx_pointer *pointers;
+};
+unsigned ptx_variable_count(const struct ptx_module *module);
+const struct ptx_variable *ptx_variable_at(const struct ptx_module *module, unsigned index);
 
 /* ---- execution state ---------------------------------------------------------------------------- */
 struct device;
@@ -65,6 +79,7 @@ struct grid {                       /* owned by the world half */
     bool predecessor_done;          /* all work before this grid in its stream is complete and visible */
     unsigned ctas_total, ctas_started, ctas_done, ctas_triggered; /* triggered: launch_dependents issued or done */
     void *world_data;
+    const uint64_t *variables;      /* device address of each ptx_variable of fn->module on this device; may be NULL when there are none */
 };
 
 enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_AT_GRID_WAIT, WARP_DONE };
@@ -89,12 +104,14 @@ struct cta {
     struct warp **warps;
     uint8_t *shared;                /* static + dynamic */
     unsigned shared_bytes;
-    bool triggered;                 /* griddepcontrol.launch_dependents was executed (by all threads or first thread: see step) */
-    unsigned live_warps;
+    bool triggered;                 /* set by exec when any thread executes griddepcontrol.launch_dependents; the world half counts it */
+    unsigned live_warps;            /* set by cta_start; exec decrements it as it returns STEP_DONE (once a warp); world only reads it */
     void *exec;                     /* barriers and such */
 };
 
 /* Creates the warps of a CTA that the world half has just placed (grid, index, linear set; rest zero). 0, or -1 out of memory. */
+/* It allocates and zeroes cta->shared too (shared_bytes = fn->static_shared + grid->dynamic_shared) and sets warp_count and live_warps.
+ * A warp AT_BARRIER becomes READY when the barrier opens; one AT_GRID_WAIT when it is stepped after predecessor_done was set. */
 int cta_start(struct cta *cta);
 void cta_end(struct cta *cta);      /* frees what cta_start made */
 
