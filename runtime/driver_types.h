@@ -1,0 +1,129 @@
+/* driver_types.h - the driver's binary interface as far as dcpk speaks it: handles, structs and constants.
+ *
+ * Ours, so that nothing needs cuda.h to build; tests/test_driver.c asserts sizes, offsets and values against
+ * cuda.h where there is one. Only plain C types; shared by the runtime and by every driver library of this
+ * project. Names begin with cu_ and DRIVER_, so cuda.h can be included beside it. */
+#ifndef DCPK_RUNTIME_DRIVER_TYPES_H
+#define DCPK_RUNTIME_DRIVER_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int cu_result;             /* CUresult */
+typedef int cu_device;             /* CUdevice */
+typedef unsigned long long cu_ptr; /* CUdeviceptr */
+typedef unsigned long long cu_mem; /* CUmemGenericAllocationHandle */
+typedef void *cu_context;          /* handles of the driver: opaque pointers */
+typedef void *cu_stream;
+typedef void *cu_event;
+typedef void *cu_library;
+typedef void *cu_kernel;
+typedef void *cu_function;
+typedef void *cu_graph;
+typedef void *cu_user_object;
+typedef void cu_host_fn(void *self);
+
+enum { /* CUresult */
+    DRIVER_OK = 0,
+    DRIVER_INVALID_VALUE = 1,
+    DRIVER_OUT_OF_MEMORY = 2,
+    DRIVER_NOT_INITIALIZED = 3,
+    DRIVER_NO_DEVICE = 100,
+    DRIVER_INVALID_DEVICE = 101,
+    DRIVER_INVALID_IMAGE = 200,
+    DRIVER_INVALID_CONTEXT = 201,
+    DRIVER_INVALID_PTX = 218,
+    DRIVER_INVALID_HANDLE = 400,
+    DRIVER_NOT_FOUND = 500,
+    DRIVER_NOT_READY = 600,
+    DRIVER_ILLEGAL_ADDRESS = 700,
+    DRIVER_PEER_ACCESS_ALREADY_ENABLED = 704,
+    DRIVER_LAUNCH_FAILED = 719,
+    DRIVER_NOT_SUPPORTED = 801,
+    DRIVER_CAPTURE_IMPLICIT = 906
+};
+
+enum { /* CUdevice_attribute */
+    DRIVER_ATTR_MULTIPROCESSORS = 16,
+    DRIVER_ATTR_CC_MAJOR = 75,
+    DRIVER_ATTR_CC_MINOR = 76,
+    DRIVER_ATTR_MULTICAST = 132
+};
+
+enum { /* CUfunction_attribute */
+    DRIVER_FUNC_MAX_DYNAMIC_SHARED = 8,
+    DRIVER_FUNC_NON_PORTABLE_CLUSTER = 14
+};
+
+enum { /* CUjit_option; values travel as void * */
+    DRIVER_JIT_ERROR_LOG = 5,
+    DRIVER_JIT_ERROR_LOG_BYTES = 6
+};
+
+enum { /* flags and small enums */
+    DRIVER_STREAM_NON_BLOCKING = 1,
+    DRIVER_HOST_PORTABLE = 1,
+    DRIVER_HOST_MAPPED = 2,
+    DRIVER_CAPTURE_NONE = 0,
+    DRIVER_CAPTURE_ACTIVE = 1,
+    DRIVER_CAPTURE_INVALIDATED = 2,
+    DRIVER_USER_OBJECT_NO_SYNC = 1,
+    DRIVER_GRAPH_OBJECT_MOVE = 1,
+    DRIVER_MEM_PINNED = 1,
+    DRIVER_MEM_ON_DEVICE = 1,
+    DRIVER_MEM_GRANULARITY_MINIMUM = 0,
+    DRIVER_MEM_READ_WRITE = 3
+};
+
+enum { /* CUlaunchAttributeID */
+    DRIVER_LAUNCH_CLUSTER = 4,
+    DRIVER_LAUNCH_PDL = 6 /* programmatic stream serialization */
+};
+
+typedef union cu_launch_value { /* CUlaunchAttributeValue */
+    char pad[64];
+    struct {
+        unsigned x, y, z;
+    } cluster;
+    int pdl;
+} cu_launch_value;
+
+typedef struct cu_launch_attribute { /* CUlaunchAttribute */
+    int id;
+    char pad[4];
+    cu_launch_value value;
+} cu_launch_attribute;
+
+typedef struct cu_launch_config { /* CUlaunchConfig */
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    cu_stream stream;
+    cu_launch_attribute *attributes;
+    unsigned attribute_count;
+} cu_launch_config;
+
+typedef struct cu_location { /* CUmemLocation */
+    int type, id;
+} cu_location;
+
+typedef struct cu_mem_properties { /* CUmemAllocationProp */
+    int type, handle_types;
+    cu_location location;
+    void *win32;
+    unsigned char compression, rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+} cu_mem_properties;
+
+typedef struct cu_mem_access { /* CUmemAccessDesc */
+    cu_location location;
+    int flags;
+} cu_mem_access;
+
+typedef struct cu_multicast_properties { /* CUmulticastObjectProp */
+    unsigned devices;
+    size_t bytes;
+    unsigned long long handle_types, flags;
+} cu_multicast_properties;
+
+#endif
