@@ -152,6 +152,10 @@ bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64
 void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint64_t address, unsigned bytes, struct fault *fault);
 /* Orders this thread's earlier stores before its later ones, as seen by other devices. */
 void world_fence(struct world *world, struct warp *warp, unsigned thread, enum order order, enum scope scope);
+/* exec calls it when a barrier of the CTA opens (bar.*, barrier.cluster; whole_cta) and when threads of one warp synchronise
+ * (bar.warp.sync, an mbarrier wait that succeeds: the whole CTA, too): what the CTA (the warp) stored before is from here on
+ * ordered before a later fence or release by any of its threads. Without a call only a thread's own stores are. */
+void world_barrier(struct world *world, struct warp *warp, bool whole_cta);
 /* The virtual globaltimer in ns. */
 uint64_t world_time(const struct world *world);
 unsigned world_smid(const struct warp *warp);

@@ -1,0 +1,340 @@
+/* world.h - the world half of the CPU device from within: memory, late stores, grids, streams, the scheduler.
+ *
+ * Included by world_*.c and driver_*.c alone; exec sees machine.h. One machine, one mutex (driver_call.c holds it
+ * during every cu* call), no threads of its own: device work runs inside the caller's synchronising calls.
+ * Files: world_state (options, life), world_memory (addresses), world_access (loads and stores), world_wire (late
+ * stores), world_grid (CTAs on SMs), world_stream (order of work), world_schedule (who steps next), world_report. */
+#ifndef DCPK_CPU_WORLD_H
+#define DCPK_CPU_WORLD_H
+
+#include <dcpk/cpu.h>
+#include "runtime/cpu/machine.h"
+
+enum { MAX_DEVICES = 32, HOST_MEMORY = -1, MAX_STALLS = 8, POISON = 0xCB, NO_WORD = -1 };
+
+/* Limits of one SM, of a CTA and of a device: those of compute capability 9.0. */
+enum {
+    SM_THREADS = 2048,
+    SM_CTAS = 32,
+    SM_REGISTERS = 65536,
+    SM_SHARED = 233472,
+    CTA_SHARED_RESERVED = 1024,
+    CTA_SHARED_MAX = 232448,
+    CTA_SHARED_DEFAULT = 49152,
+    CTA_THREADS = 1024,
+    CLUSTER_CTAS = 16,
+    CLUSTER_CTAS_PORTABLE = 8,
+    DEVICE_GRIDS = 128,
+    DEFAULT_REGISTERS = 32
+};
+
+/* CUresult values that the world half itself gives. */
+enum {
+    RESULT_NOT_READY = 600,
+    RESULT_ILLEGAL_ADDRESS = 700,
+    RESULT_LAUNCH_FAILED = 719
+};
+
+/* ---- memory ------------------------------------------------------------------------------------- */
+/* Bytes of host memory behind device addresses. Never freed before the machine is reset: late words may still name it. */
+struct backing {
+    uint8_t *memory;
+    uint64_t bytes;
+    int owner; /* device, or HOST_MEMORY */
+    bool live;
+    unsigned pending; /* words on their way here */
+};
+
+struct multicast_part { /* memory of one member bound to part of a multicast object */
+    struct backing *backing;
+    uint64_t backing_offset, offset, bytes;
+    int device;
+};
+
+struct multicast {
+    uint64_t bytes;
+    unsigned devices_expected, part_count, part_capacity;
+    uint32_t devices; /* mask of those added */
+    struct multicast_part *parts;
+};
+
+/* A range of device addresses. Dead ones stay, so that a use after free can be named. */
+struct mapping {
+    uint64_t start, bytes; /* exact: not rounded to granules */
+    uint64_t granules;     /* taken of the arena, the guard left out */
+    struct backing *backing;
+    uint8_t *home; /* host memory of `start`; NULL for multicast */
+    struct multicast *multicast;
+    uint64_t multicast_offset;
+    uint64_t serial;             /* which allocation of the machine's life, from 1 */
+    uint32_t readable, writable; /* masks of devices */
+    bool live, follows_peers;    /* follows_peers: access by cuCtxEnablePeerAccess */
+};
+
+/* Device addresses live in one reserved region of the process; allocations take whole granules of it and leave one
+ * unused behind. at[granule] names the mapping there, so a look-up is a shift and a load. */
+enum { GRANULE_SHIFT = 16 };
+struct arena {
+    uint8_t *base;
+    uint64_t granules, used;
+    struct mapping **at;
+    struct mapping **all; /* in order of serial */
+    size_t count, capacity;
+    struct mapping *foreign[64]; /* registered host memory: outside the region */
+    unsigned foreign_count;
+    uint64_t bytes_live, bytes_limit;
+};
+
+/* ---- grids -------------------------------------------------------------------------------------- */
+struct sm {
+    unsigned threads, ctas, registers, shared;
+};
+
+struct watch { /* of a warp: what it polls, and since when it made no progress */
+    uint64_t address, since;
+};
+
+struct resident { /* a CTA that has room on an SM; cta is first: exec's pointer is ours */
+    struct cta cta;
+    struct launch *launch;
+    unsigned sm;
+    unsigned slot; /* in device->residents */
+    bool trigger_counted, ended;
+    unsigned pending;         /* words on their way */
+    int first_word, last_word;
+    struct watch *watches;    /* a warp */
+};
+
+struct launch { /* a grid from its launch call to its completion; grid is first */
+    struct grid grid;
+    struct op *op;
+    unsigned threads, warps, registers, shared; /* what a CTA takes of its SM */
+    unsigned cluster_ctas;
+    unsigned clusters, next_cluster;
+    uint32_t *order; /* in which clusters start; NULL: ascending */
+    unsigned pending;
+    int priority;
+    bool stalled, complete;
+    struct launch *next; /* of the device's started grids, oldest first */
+};
+
+struct stall {
+    char entry[128]; /* "": any */
+    uint64_t after;
+};
+
+struct device {
+    int ordinal;
+    struct world *world;
+    struct sm *sms;
+    struct resident **residents;
+    unsigned resident_count, resident_capacity;
+    unsigned resident_warps;
+    struct launch *started;
+    unsigned started_count;
+    uint32_t peers; /* whose memory its kernels may access */
+    unsigned sm_turn;
+    /* adversary */
+    unsigned speed;
+    uint64_t speed_until, pause_until;
+    struct stall stalls[MAX_STALLS];
+    unsigned stall_count;
+    uint32_t held_to; /* mask of devices to which its stores are held; bit 31 unused, hold_host for host memory */
+    bool hold_host;
+    struct stream *streams; /* the first is the default stream */
+    uint64_t op_serial;
+    uint64_t memory_used;
+    unsigned retained;
+};
+
+/* ---- streams ------------------------------------------------------------------------------------ */
+enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_RECORD, OP_WAIT, OP_HOST };
+enum op_state { OP_QUEUED, OP_STARTED, OP_DONE };
+
+struct event {
+    uint64_t recorded; /* record calls so far */
+    uint64_t reached;  /* the latest of them that was reached */
+    uint64_t time;     /* virtual ns of that */
+    unsigned users;    /* ops that name it */
+    bool destroyed, no_timing;
+    int device;
+};
+
+struct op {
+    enum op_kind kind;
+    enum op_state state;
+    bool programmatic;   /* kernel: has the PDL attribute and a kernel before it in the stream */
+    uint64_t serial;     /* of its device */
+    uint64_t not_before; /* round */
+    bool delay_drawn;
+    struct stream *stream;
+    struct op *previous, *next;
+    struct launch *launch;
+    struct event *event;
+    uint64_t generation;
+    struct copy {
+        uint8_t *to;
+        const uint8_t *from;
+        uint64_t bytes;
+        uint8_t *staged; /* owned copy of pageable source bytes, or NULL */
+    } copy;
+    struct fill {
+        uint8_t *to;
+        uint64_t elements, pitch, rows;
+        uint32_t value;
+        unsigned width;
+    } fill;
+    void (*host)(void *data);
+    void *host_data;
+};
+
+struct stream {
+    struct device *device;
+    int number; /* 0: default stream */
+    int priority;
+    bool blocking; /* orders with the default stream */
+    struct op *first, *last;
+    struct op *cursor; /* first queued op */
+    struct stream *next;
+};
+
+/* ---- late stores -------------------------------------------------------------------------------- */
+enum word_state { WORD_FREE, WORD_FLYING, WORD_HELD, WORD_LANDED };
+struct word { /* up to 4 bytes of one aligned word, on their way to another device */
+    uint64_t due, serial;
+    uint8_t *at; /* of the aligned word */
+    struct backing *backing;
+    struct resident *source;
+    int next, same_next, same_previous; /* source's words; words of the same bucket */
+    int previous;
+    uint8_t value[4];
+    uint8_t bytes; /* mask */
+    uint8_t state;
+    bool in_heap, unforwarded, fenced;
+};
+
+struct wire {
+    struct word *words;
+    int capacity, free_first;
+    int *heap;
+    int heap_count;
+    int *buckets; /* heads of chains, newest first; a power of two of them */
+    unsigned bucket_count;
+    unsigned flying, held;
+    uint64_t serial;
+};
+
+/* ---- the machine -------------------------------------------------------------------------------- */
+struct pulse { /* what happened lately, for the no-progress rules */
+    uint64_t window, progress, timer; /* rounds: of this window's start, of the last progress, of the last timer read */
+    uint64_t progress_time;
+    uint64_t jump; /* next jump, ns */
+};
+
+struct world {
+    dcpkcpu_options options;
+    bool configured, alive;
+    uint64_t life; /* counts resets; contexts of another life are stale */
+    struct device devices[MAX_DEVICES];
+    int device_count;
+    struct arena arena;
+    struct wire wire;
+    uint64_t random;
+    uint64_t round, turn, time;
+    struct pulse pulse;
+    bool dirty; /* streams may have something to start or finish */
+    uint32_t late; /* mask of devices whose stores to others may be late */
+    bool faulted;
+    struct fault fault;
+    char report[sizeof(((struct fault *)0)->text)];
+    dcpkcpu_counters counters;
+    uint64_t grid_serial;
+    unsigned host_delays; /* ops waiting for a drawn delay */
+    bool running;         /* a host callback runs: no work from within */
+};
+
+/* world_state.c */
+struct world *world_machine(void);
+void world_options_default(dcpkcpu_options *options);
+int world_begin(struct world *world); /* makes devices; 0, or -1 out of memory */
+void world_reset(struct world *world);
+void world_fail(struct world *world, const struct fault *fault); /* the first fault stays */
+void world_fail_text(struct world *world, int code, const char *text);
+uint64_t world_random(struct world *world);
+uint32_t world_below(struct world *world, uint32_t bound); /* 0 .. bound - 1; bound >= 1 */
+void world_trace(const struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends to a NUL-terminated text within capacity. */
+void text_add(char *text, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* world_memory.c */
+int arena_begin(struct arena *arena);
+void arena_end(struct arena *arena);
+/* Readable, writable memory of `bytes` in the arena, poisoned; NULL when there is no room. owner's access, and its peers'. */
+struct mapping *memory_alloc(struct world *world, int owner, uint64_t bytes);
+void memory_free(struct world *world, struct mapping *mapping);
+/* Addresses without memory: bytes of granules, for cuMemAddressReserve. 0 when there is no room. */
+uint64_t memory_reserve(struct world *world, uint64_t bytes);
+/* Lets reserved addresses show memory (or a multicast object, backing NULL). */
+struct mapping *memory_map(struct world *world, uint64_t start, uint64_t bytes, struct backing *backing, uint64_t offset,
+                           struct multicast *multicast);
+void memory_unmap(struct world *world, struct mapping *mapping);
+struct backing *backing_create(struct world *world, int owner, uint64_t bytes);
+void backing_free(struct world *world, struct backing *backing);
+struct mapping *memory_register(struct world *world, void *host, uint64_t bytes);
+void memory_unregister(struct world *world, struct mapping *mapping);
+struct mapping *memory_at(const struct world *world, uint64_t address); /* live or dead; NULL */
+/* The live mapping that holds all of [address, address + bytes), NULL. */
+struct mapping *memory_range(const struct world *world, uint64_t address, uint64_t bytes);
+void memory_enable_peer(struct world *world, int device, int peer, bool enable);
+/* "address 0x.. is 16 bytes past the end of allocation #3 [0x.., +4096) of device 1". device -1: no access check. */
+void memory_explain(const struct world *world, uint64_t address, uint64_t bytes, int device, bool write, char *text,
+                    size_t capacity);
+void memory_name(const struct mapping *mapping, uint64_t address, char *text, size_t capacity);
+
+/* world_wire.c */
+int wire_begin(struct wire *wire);
+void wire_end(struct wire *wire);
+/* Sends bytes (not across a backing's end) from a CTA to memory of device `to`. forwarded: the CTA's own loads see them at once. */
+bool wire_send(struct world *world, struct resident *source, struct backing *backing, uint8_t *at, const uint8_t *from,
+               unsigned bytes, bool forwarded);
+void wire_overlay(const struct world *world, const struct resident *source, const uint8_t *at, uint8_t *to, unsigned bytes);
+void wire_land_due(struct world *world);                          /* those whose turn has come */
+void wire_land_source(struct world *world, struct resident *source); /* a CTA's, oldest first; held ones stay, marked */
+void wire_land_bytes(struct world *world, struct resident *source, const uint8_t *at, unsigned bytes);
+void wire_hold(struct world *world, int from);    /* holds what is under way and now matches */
+void wire_release(struct world *world, int from); /* lets go what no longer matches */
+bool wire_is_held(const struct device *from, int to);
+void wire_refresh_late(struct world *world);
+
+/* world_grid.c */
+void grid_start(struct world *world, struct launch *launch); /* its stream lets it begin */
+void grid_place(struct world *world, struct device *device); /* CTAs for which there is room now */
+void grid_after_step(struct world *world, struct resident *resident); /* triggers, ended CTAs */
+void grid_word_landed(struct world *world, struct resident *source);
+void grid_free(struct launch *launch);
+unsigned grid_ctas_per_sm(unsigned threads, unsigned registers, unsigned shared);
+unsigned grid_registers(unsigned threads, unsigned registers_per_thread); /* of a CTA, as allocated */
+bool grid_stall_check(const struct launch *launch, uint64_t *left); /* left: warp instructions until a stall */
+void grid_unstall(struct world *world, struct device *device);
+
+/* world_stream.c */
+struct stream *stream_create(struct device *device, int priority, bool blocking);
+void stream_destroy(struct world *world, struct stream *stream); /* it must be idle */
+struct op *stream_op(struct stream *stream, enum op_kind kind); /* appended; NULL out of memory */
+void streams_progress(struct world *world);
+void stream_op_done(struct world *world, struct op *op);
+bool stream_idle(const struct stream *stream);
+bool device_idle(const struct device *device);
+
+/* world_schedule.c */
+enum run_end { RUN_DONE, RUN_FAULT, RUN_STALLED, RUN_SLICE_OVER };
+typedef bool run_done(const void *what);
+/* Runs every device until done(what), a fault, only stalled work, or `rounds` rounds. */
+enum run_end world_run(struct world *world, run_done *done, const void *what, uint64_t rounds);
+void world_progressed(struct world *world);
+bool warp_can_run(const struct warp *warp);
+
+/* world_report.c */
+void report_no_progress(struct world *world, const char *headline, int code);
+
+#endif
