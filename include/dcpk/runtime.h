@@ -25,6 +25,7 @@ typedef struct dcpk_device_options {
     int32_t multicast;   /* 1, 0; -1: $DCPK_MULTICAST, then 1 on the CPU device and 0 on hardware */
     dcpk_log_fn *log;
     void *log_self;
+    int32_t allow_unwatched; /* 1: images of watchdog=0 may be loaded (their polls have no bound: for benchmarks) */
 } dcpk_device_options;
 
 /* Reads the environment once. Opening the same ordinal twice gives two handles on one context. */

@@ -1,0 +1,64 @@
+/* driver.c - opens a driver library by name and resolves driver.def; turns a CUresult into a dcpk_error.
+ * May call dlopen and the driver's own error texts. Must not know devices, and keeps no state of its own. */
+#include "runtime/driver.h"
+#include "runtime/error.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const symbols[] = {
+#define D(field, symbol, parameters) symbol,
+#include "runtime/driver.def"
+#undef D
+};
+
+const char *dcpk_driver_symbol(enum dcpk_driver_call call) {
+    return symbols[call];
+}
+
+/* ISO C has no cast from an object pointer to a function pointer; POSIX promises that the bytes are the same. */
+static void resolve(void *library, const char *symbol, void *pointer) {
+    void *found = dlsym(library, symbol);
+    memcpy(pointer, &found, sizeof found);
+}
+
+dcpk_status dcpk_driver_open(struct dcpk_driver *driver, const char *path, dcpk_error *error) {
+    memset(driver, 0, sizeof *driver);
+    driver->library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (driver->library == NULL) {
+        const char *reason = dlerror();
+        return dcpk_error_set(error, DCPK_E_NOT_FOUND, "driver library %s: %s", path, reason ? reason : "cannot open");
+    }
+#define D(field, symbol, parameters) resolve(driver->library, symbol, &driver->field);
+#include "runtime/driver.def"
+#undef D
+    return DCPK_OK;
+}
+
+void dcpk_driver_close(struct dcpk_driver *driver) {
+    if (driver->library != NULL) dlclose(driver->library);
+    memset(driver, 0, sizeof *driver);
+}
+
+dcpk_status dcpk_driver_error(const struct dcpk_driver *driver, dcpk_error *error, cu_result result,
+                              enum dcpk_driver_call call, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    dcpk_error_setv(error, DCPK_E_DRIVER, format, args);
+    va_end(args);
+    const char *symbol = symbols[call];
+    if (result == DRIVER_MISSING) {
+        dcpk_error_append(error, ": this driver has no %s: a newer one is needed", symbol);
+        return DCPK_E_DRIVER;
+    }
+    const char *name = NULL, *text = NULL;
+    if (driver->error_name == NULL || driver->error_name(result, &name) != DRIVER_OK) name = NULL;
+    if (driver->error_string == NULL || driver->error_string(result, &text) != DRIVER_OK) text = NULL;
+    dcpk_error_append(error, ": %s: ", symbol);
+    if (name != NULL) dcpk_error_append(error, "%s", name);
+    else dcpk_error_append(error, "result %d", result);
+    if (text != NULL) dcpk_error_append(error, ": %s", text);
+    if (error != NULL && error->size >= sizeof *error) error->driver_result = result;
+    return DCPK_E_DRIVER;
+}
