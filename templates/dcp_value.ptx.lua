@@ -110,7 +110,7 @@ end
 
 local tid, me
 local function thread_ids(x, y)
-  tid, me = b32 "tid", b32("me", "thread of the grid")
+  tid, me = b32 "thread", b32("me", "thread of the grid")
 |   mov.u32        $(tid), %tid.x;
   number(me, tid, x, y)
 end

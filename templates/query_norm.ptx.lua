@@ -17,7 +17,7 @@ kernel {
   params = { "qkv", "q_a_norm", "qc", "pitch", "eps" },
 }
 
-local tid, lane, wid = b32 "tid", b32 "lane", b32 "warp"
+local tid, lane, wid = b32 "thread", b32 "lane", b32 "warp"
 local row, column = b32 "row", b32("column", "first of the thread's columns")
 local owner = pred("owner", "this thread has columns of a row of the batch")
 local qkv, gammas, qc = b64 "qkv", b64 "gammas", b64 "qc"

@@ -27,7 +27,7 @@ local to = b32("to", "destination rank")
 local rows, base = b64 "rows", b64("base", "query mailbox of the destination, then of the parity there")
 local first, more = pred("first", "first CTA of a destination"), pred "more"
 local thread0 = pred("thread0", "first thread of the grid")
-local tid = b32 "tid"
+local tid = b32 "thread"
 local b = box.open("query_push", true)
 
 |   ld.param.u64   $(rows), [$(param.query)];

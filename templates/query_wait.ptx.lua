@@ -20,7 +20,7 @@ for _, name in ipairs(box.params) do params[#params + 1] = name end
 kernel { grid = { ctas }, block = { THREADS }, params = params }
 
 local first = b32("first", "this thread's chunk of the current round")
-local tid, more = b32 "tid", pred "more"
+local tid, more = b32 "thread", pred "more"
 local base, ledger = b64("base", "own query mailbox at this parity"), b64 "ledger"
 local b = box.open("query_wait", false)
 local watch = lamport.watch(b)

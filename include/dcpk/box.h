@@ -9,6 +9,13 @@
  *   | +16 u64 bound in ns | +24 u64 device address of the pinned host record | +64 u32[8] record:
  *   claim, rank, kernel (kernels.def), mailbox (dcpk_mailbox), row, head or source, word, use.
  * Pinned host record: u32[16], word 0 = the abort word, words 1..7 as record words 1..7.
+ * What row, head or source and word of a record mean, by mailbox:
+ *   q         token row, head 0..D*H-1, 32-bit word 0..143 of the head's 576 bytes
+ *   partial   token row, source rank, own head * 256 + 32-bit word 0..255 of its 512 BF16
+ *   lse       token row, source rank, own head
+ *   ledger    0, source rank, 0: the source's word of the use never came
+ *   mismatch  the word of this rank, source rank, the word that came; a word is (use mod 2^18) << 14 | B << 4 | q
+ *   use       next, current, and with parity=arg the parity that was passed
  *
  * Life: create on every rank -> connect -> arm (fill, synchronise) -> barrier of all ranks -> uses.
  * A use is: query_push (or mla_query) -> query_wait -> decode -> dcp_value; every rank runs the same
