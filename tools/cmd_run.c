@@ -1,0 +1,254 @@
+/* cmd_run.c - dcpk run: builds, loads and launches a whole exchange and compares it with the FP64 reference.
+ *
+ * Reads options and words; scenario.c does the work, run_report.c prints it. */
+#include "command.h"
+#include "run_report.h"
+#include "scenario.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_USES, OPT_INJECT, OPT_JSON };
+static const struct option_row options[] = {
+    [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
+    [OPT_SEED] = {"seed", 's', "N", "of the inputs and of a random schedule (default 1)"},
+    [OPT_SCHEDULE] = {"schedule", 0, "NAME", "CPU device: fair (default) or random, a seeded adversary"},
+    [OPT_USES] = {"uses", 'n', "N", "uses of the box by each batch (default 3)"},
+    [OPT_INJECT] = {"inject", 0, "[=INPUT]",
+                    "flip one bit of an input on the device: rows, query, gate, weight or qkv"},
+    [OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
+};
+
+enum { MAX_BATCHES = 32, MAX_USES = 4096 };
+
+struct run_plan {
+    int32_t batches[MAX_BATCHES];
+    int32_t batch_count, uses_each;
+    uint64_t seed;
+    dcpkcpu_options cpu;
+    enum scenario_inject inject;
+    dcpk_spec keys; /* as words said; kernel "run" */
+    int32_t order[MAX_USES];
+};
+
+static bool read_number(const char *text, uint64_t most, uint64_t *value) {
+    char *end;
+    errno = 0;
+    unsigned long long read = strtoull(text, &end, 0);
+    if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || read > most) return false;
+    *value = read;
+    return true;
+}
+
+static enum exit_code read_options(const struct command_line *line, struct run_plan *plan) {
+    static const char *const inputs[] = {"", "rows", "query", "gate", "weight", "qkv"}; /* by enum scenario_inject */
+    const char *const *values = line->values;
+    uint64_t uses = 3;
+    plan->seed = 1;
+    if (values[OPT_SEED] != NULL && !read_number(values[OPT_SEED], INT64_MAX, &plan->seed))
+        return usage_error(line, "--seed %s: a number from 0 to 2^63 - 1", values[OPT_SEED]);
+    if (values[OPT_USES] != NULL && (!read_number(values[OPT_USES], MAX_USES / MAX_BATCHES, &uses) || uses == 0))
+        return usage_error(line, "--uses %s: a number from 1 to %d", values[OPT_USES], MAX_USES / MAX_BATCHES);
+    plan->uses_each = (int32_t)uses;
+    const char *schedule = values[OPT_SCHEDULE] != NULL ? values[OPT_SCHEDULE] : "fair";
+    if (strcmp(schedule, "fair") != 0 && strcmp(schedule, "random") != 0)
+        return usage_error(line, "--schedule %s: fair or random", schedule);
+    plan->cpu.schedule = strcmp(schedule, "random") == 0 ? DCPKCPU_RANDOM : DCPKCPU_FAIR;
+    plan->inject = INJECT_NONE;
+    if (values[OPT_INJECT] != NULL) {
+        const char *input = values[OPT_INJECT][0] != '\0' ? values[OPT_INJECT] : "rows";
+        for (int i = INJECT_ROWS; i <= INJECT_QKV; i++)
+            if (strcmp(input, inputs[i]) == 0) plan->inject = (enum scenario_inject)i;
+        if (plan->inject == INJECT_NONE)
+            return usage_error(line, "--inject=%s: rows, query, gate, weight or qkv", input);
+    }
+    return EXIT_DONE;
+}
+
+/* "batch=1,5,17" */
+static enum exit_code read_batches(const struct command_line *line, const char *text, struct run_plan *plan) {
+    char list[256];
+    if (strlen(text) >= sizeof list) return usage_error(line, "batch=%.40s...: at most %d batches", text, MAX_BATCHES);
+    strcpy(list, text);
+    plan->batch_count = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(list, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        uint64_t batch;
+        if (!read_number(word, 512, &batch) || batch == 0 || plan->batch_count == MAX_BATCHES)
+            return usage_error(line, "batch=%s: up to %d numbers from 1 to 512, with commas between", text,
+                               MAX_BATCHES);
+        plan->batches[plan->batch_count++] = (int32_t)batch;
+    }
+    return plan->batch_count > 0 ? EXIT_DONE : usage_error(line, "batch=: which?");
+}
+
+static bool set_already(const dcpk_spec *keys, size_t offset) {
+    int32_t value;
+    memcpy(&value, (const char *)keys + offset, sizeof value);
+    return value != DCPK_UNSET;
+}
+
+/* Keys that mean nothing to an exchange without mla_query and mla_decode. */
+static enum exit_code refuse_foreign_keys(const struct command_line *line, const dcpk_spec *keys) {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } foreign[] = {{"poll", offsetof(dcpk_spec, poll)},        {"store_qc", offsetof(dcpk_spec, store_qc)},
+                   {"page", offsetof(dcpk_spec, page)},        {"interleave", offsetof(dcpk_spec, interleave)},
+                   {"splits", offsetof(dcpk_spec, splits)},    {"pv", offsetof(dcpk_spec, pv)},
+                   {"rope", offsetof(dcpk_spec, rope)},        {"q_lora", offsetof(dcpk_spec, q_lora)},
+                   {"lineinfo", offsetof(dcpk_spec, lineinfo)}};
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        if (set_already(keys, foreign[i].offset))
+            return usage_error(line, "%s is not a key of the kernels that run launches", foreign[i].name);
+    return EXIT_DONE;
+}
+
+/* All words: batch= is a list here, the rest are keys, with the default model where neither heads nor a model is given.
+ */
+static enum exit_code read_words(const struct command_line *line, dcpk_gen *gen, struct run_plan *plan) {
+    char **keys = must(calloc((size_t)line->word_count + 1, sizeof *keys));
+    int count = 0;
+    struct preset preset;
+    enum exit_code code = read_batches(line, "1,5,17", plan);
+    for (int i = 0; i < line->word_count && code == EXIT_DONE; i++) {
+        if (strncmp(line->words[i], "batch=", 6) == 0)
+            code = read_batches(line, line->words[i] + 6, plan);
+        else
+            keys[count++] = line->words[i];
+    }
+    dcpk_spec_init(&plan->keys, "run"); /* not of kernels.def: takes every key */
+    if (code == EXIT_DONE) code = words_keys(line, keys, count, &plan->keys, &preset);
+    if (code == EXIT_DONE) code = refuse_foreign_keys(line, &plan->keys);
+    if (code == EXIT_DONE && preset.model == NULL && plan->keys.heads == DCPK_UNSET)
+        preset = (struct preset){"kimi-k3", 8};
+    if (code == EXIT_DONE) code = words_preset(gen, &preset, &plan->keys);
+    free(keys);
+    return code;
+}
+
+static void fill_cpu(dcpkcpu_options *cpu, const struct run_plan *plan, const struct scenario_options *scenario) {
+    dcpk_arch_info arch = {.size = sizeof arch};
+    int32_t schedule = plan->cpu.schedule;
+    *cpu = (dcpkcpu_options){.size = sizeof *cpu,
+                             .devices = scenario->dcp > 8 ? scenario->dcp : 8,
+                             .sms = 132,
+                             .major = 9,
+                             .multicast = 1,
+                             .schedule = schedule,
+                             .seed = plan->seed,
+                             .store_delay = 200,
+                             .livelock_rounds = 200000};
+    if (scenario->arch != NULL && dcpk_arch_find(scenario->arch, &arch)) {
+        cpu->major = arch.major;
+        cpu->minor = arch.minor;
+        cpu->sms = arch.sms;
+    }
+}
+
+/* Uses go round the batches, so that consecutive uses of the box differ in batch. */
+static void fill_scenario(struct scenario_options *scenario, struct run_plan *plan, dcpk_gen *gen, const char *device) {
+    const dcpk_spec *keys = &plan->keys;
+    scenario_options_init(scenario, gen, keys->heads, keys->dcp != DCPK_UNSET ? keys->dcp : 2);
+    scenario->device = device;
+    scenario->arch = keys->arch[0] != '\0' ? keys->arch : NULL;
+    scenario->uses = 0;
+    for (int32_t u = 0; u < plan->uses_each; u++)
+        for (int32_t b = 0; b < plan->batch_count; b++)
+            plan->order[scenario->uses++] = plan->batches[b];
+    scenario->batches = plan->order;
+    scenario->q = keys->q;
+    scenario->cap = keys->cap;
+    scenario->qh = keys->qh;
+    scenario->sms = keys->sms;
+    scenario->reserve = keys->reserve;
+    scenario->publish = keys->publish;
+    scenario->split = keys->split;
+    scenario->gate = keys->gate;
+    scenario->tiled_from = keys->tiled_from;
+    scenario->parity = keys->parity;
+    scenario->checked = keys->checked;
+    scenario->watchdog = keys->watchdog;
+    scenario->seed = plan->seed;
+    scenario->inject = plan->inject;
+    fill_cpu(&plan->cpu, plan, scenario);
+    scenario->cpu = &plan->cpu;
+}
+
+/* Nothing to run on is another exit code than work that failed. */
+static enum exit_code exit_of_run(dcpk_gen *gen, const char *device, const dcpk_error *error) {
+    dcpk_device *probe = NULL;
+    dcpk_device_options wanted = {.size = sizeof wanted, .kind = device, .pdl = -1, .multicast = -1};
+    dcpk_status status = error->code == DCPK_E_TOOLCHAIN ? DCPK_OK : dcpk_device_open(&wanted, &probe, NULL);
+    dcpk_device_close(probe);
+    return status == DCPK_E_NOT_FOUND || status == DCPK_E_DRIVER ? EXIT_MISSING : exit_of_error(gen, error);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen, struct run_plan *plan, double begin) {
+    const char *from_environment = getenv("DCPK_DEVICE");
+    const char *device = line->values[OPT_DEVICE] != NULL                          ? line->values[OPT_DEVICE]
+                         : from_environment != NULL && from_environment[0] != '\0' ? NULL
+                                                                                   : "cpu";
+    struct scenario_options scenario_options;
+    struct scenario *scenario = NULL;
+    dcpk_error error;
+    dcpk_error_init(&error);
+    fill_scenario(&scenario_options, plan, gen, device);
+    enum exit_code code = EXIT_DONE;
+    if (scenario_open(&scenario_options, &scenario, &error) != DCPK_OK || scenario_run(scenario, &error) != DCPK_OK ||
+        scenario_time(scenario, &error) != DCPK_OK) {
+        complain_error(&error);
+        code = exit_of_run(gen, device, &error);
+    } else {
+        dcpk_device_info info = {.size = sizeof info};
+        dcpk_device_get_info(scenario_device(scenario, 0), &info, NULL);
+        struct run_facts facts = {.device = info.kind,
+                                  .schedule = plan->cpu.schedule == DCPKCPU_RANDOM ? "random" : "fair",
+                                  .seed = plan->seed,
+                                  .dcp = scenario_options.dcp,
+                                  .uses = scenario_options.uses,
+                                  .seconds = now() - begin,
+                                  .json = line->values[OPT_JSON] != NULL};
+        code = run_report(scenario, &facts) ? EXIT_DONE : EXIT_WORK;
+    }
+    scenario_close(scenario);
+    return code;
+}
+
+static enum exit_code run(const struct command_line *line) {
+    double begin = now();
+    struct run_plan *plan = must(calloc(1, sizeof *plan));
+    dcpk_gen *gen = NULL;
+    enum exit_code code = read_options(line, plan);
+    if (code == EXIT_DONE) code = open_gen(NULL, &gen);
+    if (code == EXIT_DONE) code = read_words(line, gen, plan);
+    if (code == EXIT_DONE) code = run_plan_on(line, gen, plan, begin);
+    dcpk_gen_close(gen);
+    free(plan);
+    return code;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .operands = "[key=value...]",
+    .summary = "build, load and launch a whole exchange on every rank and compare it with the reference",
+    .help =
+        "Without words: kimi-k3 at tp 8 (12 heads a rank), dcp=2, batch=1,5,17. Keys are those of 'dcpk ls keys' that "
+        "the\n"
+        "exchange's kernels take; batch takes a list. A use of the box is query_norm, query_push, query_wait, "
+        "copy_rows (in\n"
+        "the decode's place) and dcp_value on every rank. run ms: wall time of the kernel's launches on all ranks.\n"
+        "Ends with 1 when anything is out of bounds.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .run = run,
+};

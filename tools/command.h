@@ -1,0 +1,91 @@
+/* command.h - what the subcommands of dcpk share: their table, their options, their exit codes, and how they speak.
+ *
+ * A subcommand is one `const struct command` in its own file, listed in commands.def. Tools know the libraries by
+ * include/ alone. Results go to stdout, everything else to stderr as "dcpk: ...". */
+#ifndef DCPK_TOOLS_COMMAND_H
+#define DCPK_TOOLS_COMMAND_H
+
+#include <dcpk/gen.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum exit_code {
+    EXIT_DONE = 0,
+    EXIT_WORK = 1,   /* the work failed */
+    EXIT_USAGE = 2,  /* the command line cannot be read */
+    EXIT_MISSING = 3 /* a toolchain or a device is missing */
+};
+
+/* One row of a command's option table. argument NULL: a flag; "[=WORD]": may be left out. letter 0: only the long form.
+ */
+struct option_row {
+    const char *name;
+    char letter;
+    const char *argument;
+    const char *help;
+};
+enum { MAX_OPTIONS = 16 };
+
+struct command_line;
+struct command {
+    const char *name;
+    const char *operands; /* "KERNEL key=value..." */
+    const char *summary;  /* one line, no period */
+    const char *help;     /* more lines for --help, each ended; may be "" */
+    const struct option_row *options;
+    size_t option_count; /* at most MAX_OPTIONS */
+    enum exit_code (*run)(const struct command_line *line);
+};
+
+/* A command line after its options are read. values[i]: of option row i: its argument, "" for a flag, NULL when not
+ * given (the last one counts). words: what is left, in order. */
+struct command_line {
+    const struct command *command;
+    const char *values[MAX_OPTIONS];
+    char **words;
+    int word_count;
+};
+
+#define C(name) extern const struct command command_##name;
+#include "commands.def"
+#undef C
+
+/* options.c: argv[0] is the command's name. True: run it; false: *code is the exit code (--help, or a usage error). */
+bool options_read(const struct command *command, int argc, char **argv, struct command_line *line,
+                  enum exit_code *code);
+void options_help(const struct command *command);
+
+/* speak.c: "dcpk: <command>: text" on stderr; the second adds where help is and returns EXIT_USAGE. */
+void complain(const struct command_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+enum exit_code usage_error(const struct command_line *line, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Prints what a failed library call says, its status and advice. */
+void complain_error(const dcpk_error *error);
+/* The exit code that a library error means: MISSING when no toolchain or device is there. gen may be NULL. */
+enum exit_code exit_of_error(dcpk_gen *gen, const dcpk_error *error);
+/* The log callback of the command: to stderr, at DCPK_LOG's level (error, warning, info, debug; default warning). */
+void log_line(void *self, int level, const char *text);
+/* Pointer, or the program ends with a message: tools do not go on without memory. */
+void *must(void *pointer);
+
+/* output.c: writes a whole file under its name or not at all ("-": stdout). False after a message. */
+bool output_write(const struct command_line *line, const char *path, const void *data, size_t length);
+
+/* words.c: the resolved spec that words say: KERNEL key=value..., with model= and tp= among them. Not EXIT_DONE after a
+ * message; so too below. */
+enum exit_code words_spec(const struct command_line *line, dcpk_gen *gen, dcpk_spec *spec);
+/* Its pieces: key=value words into an initialised spec, model= and tp= apart; then the preset's keys where unset. */
+struct preset {
+    const char *model; /* NULL: none */
+    int32_t tp;
+};
+enum exit_code words_keys(const struct command_line *line, char *const *words, int count, dcpk_spec *spec,
+                          struct preset *preset);
+enum exit_code words_preset(dcpk_gen *gen, const struct preset *preset, dcpk_spec *spec);
+/* A generator with the command's log; template_path as in dcpk_gen_options. EXIT_DONE, or a code after a message. */
+enum exit_code open_gen(const char *template_path, dcpk_gen **gen);
+/* True when kernels.def has the name. */
+bool kernel_known(const char *name);
+
+#endif

@@ -1,0 +1,72 @@
+/* dcpk.c - the command: finds the subcommand and runs it. See cmd_*.c for what they do.
+ *
+ * May use include/ and tools/. Ends with 1 when what it printed could not be written: a full disk or a closed pipe must
+ * not look like success. */
+#include "command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct command *const commands[] = {
+#define C(name) &command_##name,
+#include "commands.def"
+#undef C
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_help(FILE *to) {
+    fputs("usage: dcpk COMMAND [options] [words]\n"
+          "Specialised GPU kernels for MLA decode under decode context parallelism.\n\ncommands:\n",
+          to);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(to, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n  dcpk COMMAND --help   the options of a command\n"
+          "  dcpk --version        the version\n\n"
+          "exit codes: 0 done, 1 the work failed, 2 usage, 3 a toolchain or a device is missing\n",
+          to);
+}
+
+/* Descriptors 0 to 2 must be taken, or the first file opened becomes stdout. A closed stdout stays unwritable. */
+static void hold_standard_files(void) {
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) _exit(EXIT_WORK);
+}
+
+static enum exit_code dispatch(int argc, char **argv) {
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help(stdout);
+        return EXIT_DONE;
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("dcpk %s\n", dcpk_version());
+        return EXIT_DONE;
+    }
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, commands[i]->name) != 0) continue;
+        struct command_line line;
+        enum exit_code code;
+        return options_read(commands[i], argc - 1, argv + 1, &line, &code) ? commands[i]->run(&line) : code;
+    }
+    return usage_error(NULL, "no command '%s'", name);
+}
+
+int main(int argc, char **argv) {
+    hold_standard_files();
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported below */
+    enum exit_code code = dispatch(argc, argv);
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        complain(NULL, "cannot write the output: %s", errno != 0 ? strerror(errno) : "write error");
+        return code != EXIT_DONE ? (int)code : EXIT_WORK;
+    }
+    return (int)code;
+}

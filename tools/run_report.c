@@ -1,0 +1,127 @@
+/* run_report.c - the table of `dcpk run`, its closing line, and the verdict.
+ *
+ * Every error in the table stands beside the bound that it is compared with, and the comparison is of these two
+ * figures. May use scenario.h and table.h; runs nothing itself. */
+#include "run_report.h"
+#include "command.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* spec.md decision 9: relative Frobenius error of outputs where scores are exact. Bytes have none to lose. */
+static double relative_bound(const struct scenario_kernel *row) {
+    return strcmp(row->measure, "wrong bytes") == 0 ? 0 : 6e-3;
+}
+
+/* Value of key in a canonical text: its start and length, or NULL. */
+static const char *value_in(const char *text, const char *key, size_t key_length, size_t *length) {
+    for (const char *word = strchr(text, ' '); word != NULL; word = strchr(word, ' ')) {
+        word++;
+        if (strncmp(word, key, key_length) == 0 && word[key_length] == '=') {
+            *length = strcspn(word + key_length + 1, " ");
+            return word + key_length + 1;
+        }
+    }
+    return NULL;
+}
+
+/* The shortest text that means the same spec: heads, dcp, batch, and the keys that differ from what they would be if
+ * left out. Without the kernel's name: the table shows it. */
+static void short_spec(const char *canonical, char *text, size_t capacity) {
+    static const char *const named[] = {"heads", "dcp", "batch"};
+    dcpk_spec base;
+    char kernel[32], assignment[64], plain[1024] = "";
+    snprintf(kernel, sizeof kernel, "%.*s", (int)strcspn(canonical, " "), canonical);
+    dcpk_spec_init(&base, kernel);
+    for (size_t i = 0; i < 3; i++) {
+        size_t length;
+        const char *value = value_in(canonical, named[i], strlen(named[i]), &length);
+        snprintf(assignment, sizeof assignment, "%s=%.*s", named[i], value != NULL ? (int)length : 0,
+                 value != NULL ? value : "");
+        if (value != NULL) dcpk_spec_set(&base, assignment, NULL);
+    }
+    if (dcpk_spec_resolve(&base, NULL) == DCPK_OK) dcpk_spec_format(&base, plain, sizeof plain);
+    size_t used = 0;
+    text[0] = '\0';
+    for (const char *word = strchr(canonical, ' '); word != NULL; word = strchr(word, ' ')) {
+        word++;
+        size_t key = strcspn(word, "="), whole = strcspn(word, " "), length = 0;
+        bool show = false;
+        for (size_t i = 0; i < 3; i++)
+            show = show || (strlen(named[i]) == key && strncmp(word, named[i], key) == 0);
+        const char *value = value_in(plain, word, key, &length);
+        show = show || value == NULL || length != whole - key - 1 || strncmp(value, word + key + 1, length) != 0;
+        if (show && used + whole + 2 < capacity)
+            used += (size_t)snprintf(text + used, capacity - used, "%s%.*s", used > 0 ? " " : "", (int)whole, word);
+    }
+}
+
+static const struct column columns[] = {
+    {"kernel", "kernel"},        {"spec", "spec"},           {"ptx_lines", "PTX lines"},
+    {"cubin_bytes", "cubin B"},  {"registers", "registers"}, {"cache", "cache"},
+    {"build_ms", "build ms"},    {"run_ms", "run ms"},       {"relative_error", "relative error"},
+    {"relative_bound", "bound"}, {"worst", "worst"},         {"worst_bound", "bound"},
+    {"worst_unit", "of"}};
+
+/* Adds the row; false when it is out of bounds. A NaN is. */
+static bool add_row(struct table *table, const struct scenario_kernel *row, bool full_spec) {
+    char spec[512];
+    bool good = true;
+    short_spec(row->spec, spec, sizeof spec);
+    table_text(table, row->kernel);
+    table_text(table, full_spec ? row->spec : spec);
+    table_integer(table, row->report.ptx_lines);
+    table_integer(table, (int64_t)row->report.cubin_bytes);
+    table_integer(table, row->registers);
+    table_text(table, row->report.hit != 0 ? "hit" : "miss");
+    table_number(table, "%.1f", row->report.total_ms);
+    table_number(table, "%.1f", row->run_seconds * 1e3);
+    if (row->compared) {
+        double bound = relative_bound(row);
+        table_number(table, "%.3g", row->relative);
+        table_number(table, "%.3g", bound);
+        table_number(table, "%.3g", row->error);
+        table_number(table, "%.3g", row->bound);
+        table_text(table, row->measure);
+        good = row->relative <= bound && row->error <= row->bound;
+    } else {
+        for (int i = 0; i < 5; i++)
+            table_text(table, "-");
+    }
+    return good;
+}
+
+bool run_report(const struct scenario *scenario, const struct run_facts *facts) {
+    struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
+    uint32_t hits = 0, misses = 0, compilers = 0, out = 0;
+    for (uint32_t i = 0; i < scenario_kernel_count(scenario); i++) {
+        const struct scenario_kernel *row = scenario_kernel_at(scenario, i);
+        hits += row->report.hit != 0;
+        misses += row->report.hit == 0;
+        compilers += row->report.compiled;
+        out += !add_row(table, row, facts->json);
+    }
+    uint64_t wrong = scenario_wrong(scenario);
+    bool good = out == 0 && wrong == 0;
+    if (facts->json) {
+        json_t *object =
+            must(json_pack("{s:s s:s s:I s:i s:i s:i s:i s:i s:I s:i s:b s:f s:s s:o}", "device", facts->device,
+                           "schedule", facts->schedule, "seed", (json_int_t)facts->seed, "dcp", facts->dcp, "uses",
+                           facts->uses, "hits", hits, "misses", misses, "compilers_started", compilers, "wrong",
+                           (json_int_t)wrong, "kernels_out_of_bounds", out, "ok", good, "seconds", facts->seconds,
+                           "first_wrong", scenario_first_wrong(scenario), "kernels", table_json(table)));
+        json_print(object, stdout);
+    } else {
+        table_print(table, stdout);
+        printf(
+            "run: %s device, %s schedule, seed %llu: %d uses on %d ranks; %u hits, %u misses, compilers started: %u; "
+            "%llu values wrong, %u kernels out of bounds; %.1f s: %s\n",
+            facts->device, facts->schedule, (unsigned long long)facts->seed, facts->uses, facts->dcp, hits, misses,
+            compilers, (unsigned long long)wrong, out, facts->seconds, good ? "good" : "OUT OF BOUNDS");
+    }
+    if (!good) complain(NULL, "run: out of bounds: %s", wrong > 0 ? scenario_first_wrong(scenario) : "see the table");
+    table_free(table);
+    return good;
+}

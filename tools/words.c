@@ -1,0 +1,87 @@
+/* words.c - from the words of a command line to a spec: KERNEL key=value..., with model=NAME tp=N among them.
+ *
+ * The library reads keys and values; model and tp are the tools' own (spec.md's table: "not of a kernel"). */
+#include "command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool kernel_known(const char *name) {
+    return dcpk_kernel_id_of(name) != DCPK_KERNEL_NONE;
+}
+
+enum exit_code open_gen(const char *template_path, dcpk_gen **gen) {
+    dcpk_gen_options options = {.size = sizeof options, .template_path = template_path, .log = log_line};
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (dcpk_gen_open(&options, gen, &error) == DCPK_OK) return EXIT_DONE;
+    complain_error(&error);
+    return exit_of_error(NULL, &error);
+}
+
+static bool kernel_name_well_formed(const char *name) {
+    size_t length = strlen(name);
+    return length > 0 && length < sizeof((dcpk_spec *)NULL)->kernel &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
+}
+
+static bool read_tp(const char *text, int32_t *tp) {
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > 4096) return false;
+    *tp = (int32_t)value;
+    return true;
+}
+
+enum exit_code words_keys(const struct command_line *line, char *const *words, int count, dcpk_spec *spec,
+                          struct preset *preset) {
+    dcpk_error error;
+    dcpk_error_init(&error);
+    *preset = (struct preset){NULL, 0};
+    for (int i = 0; i < count; i++) {
+        const char *word = words[i];
+        if (strncmp(word, "model=", 6) == 0) {
+            preset->model = word + 6;
+        } else if (strncmp(word, "tp=", 3) == 0) {
+            if (!read_tp(word + 3, &preset->tp))
+                return usage_error(line, "tp=%s: tp is a number from 1 to 4096", word + 3);
+        } else if (dcpk_spec_set(spec, word, &error) != DCPK_OK) {
+            complain_error(&error);
+            return EXIT_USAGE;
+        }
+    }
+    if (preset->tp != 0 && preset->model == NULL)
+        return usage_error(line, "tp=%d goes with model=NAME ('dcpk ls models' names them)", preset->tp);
+    if (preset->tp == 0) preset->tp = 1;
+    return EXIT_DONE;
+}
+
+enum exit_code words_preset(dcpk_gen *gen, const struct preset *preset, dcpk_spec *spec) {
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (preset->model == NULL || dcpk_gen_model(gen, preset->model, preset->tp, spec, &error) == DCPK_OK)
+        return EXIT_DONE;
+    complain_error(&error);
+    return error.code == DCPK_E_NOT_FOUND ? EXIT_USAGE : EXIT_WORK;
+}
+
+enum exit_code words_spec(const struct command_line *line, dcpk_gen *gen, dcpk_spec *spec) {
+    if (line->word_count == 0) return usage_error(line, "which kernel? 'dcpk ls' names them");
+    if (!kernel_name_well_formed(line->words[0]))
+        return usage_error(line, "'%s' is no kernel's name: a-z, 0-9 and _ only ('dcpk ls' names the kernels)",
+                           line->words[0]);
+    dcpk_error error;
+    dcpk_error_init(&error);
+    struct preset preset;
+    dcpk_spec_init(spec, line->words[0]);
+    enum exit_code code = words_keys(line, line->words + 1, line->word_count - 1, spec, &preset);
+    if (code == EXIT_DONE) code = words_preset(gen, &preset, spec);
+    if (code == EXIT_DONE && dcpk_spec_resolve(spec, &error) != DCPK_OK) {
+        complain_error(&error);
+        return EXIT_WORK;
+    }
+    return code;
+}
