@@ -45,6 +45,7 @@ struct scenario_options {
     int32_t phased;    /* 1: kernel by kernel over all ranks with a synchronisation between, no PDL */
     int32_t chain;     /* 1: launches say CHAIN_WAITS */
     int32_t sync_each; /* 1: synchronise and scan the mailboxes after every use, not only at the end */
+    int32_t pieces;    /* 1: kernels are launched one by one, not as a dcpk_layer (implied by phased and by dcp = 1) */
     int32_t inject;    /* enum scenario_inject: one bit of that input of rank 0, use 0, flipped on the device */
 };
 /* Every key DCPK_UNSET, heads and dcp as given, everything else 0. */
@@ -61,6 +62,7 @@ struct scenario_kernel {
     double run_seconds;       /* wall time of the launches scenario_time made, all ranks; < 0: not timed */
     int32_t compared;         /* 0: nothing of this kernel is compared (copy_rows) */
     const char *measure;      /* what error and bound count: "bf16 ulp", "wrong bytes" */
+    uint64_t wrong;           /* values, bytes or bits out of their bound; the run is right when all of these are 0 */
     double error, bound;      /* the worst seen, and what it may be at most: the figures compared */
     double relative;          /* relative Frobenius error against FP64, for people */
 };
@@ -78,7 +80,7 @@ struct scenario_check {
     char first[256];                      /* the first thing wrong, "" when nothing is */
 };
 
-/* What a scan of a rank's whole box found. */
+/* What a scan of a rank's whole box found. wrong words add to scenario_wrong. */
 struct scenario_scan {
     uint64_t q, partial, lse, ledger; /* words that are not their sentinel */
     uint32_t next, current, abort;
@@ -121,6 +123,8 @@ dcpk_status scenario_check(struct scenario *scenario, int32_t use, int32_t rank,
 dcpk_status scenario_scan(struct scenario *scenario, int32_t rank, struct scenario_scan *scan, dcpk_error *error);
 /* The rank's output of a use, [batch, heads*128] BF16, read by the last scenario_check of that use and rank. */
 const uint16_t *scenario_output(const struct scenario *scenario, int32_t use, int32_t rank);
+/* Re-arms every box (joined as in dcpk_box_rearm_all) and forgets the uses launched so far. */
+dcpk_status scenario_rearm(struct scenario *scenario, const int32_t *joined, dcpk_error *error);
 /* Fills the outputs and the query copies of a use with their guard pattern again, so that it may be run once more. */
 dcpk_status scenario_reset(struct scenario *scenario, int32_t use, dcpk_error *error);
 
