@@ -112,7 +112,7 @@ static enum exit_code refuse_foreign_keys(const struct command_line *line, const
 static enum exit_code read_words(const struct command_line *line, dcpk_gen *gen, struct run_plan *plan) {
     char **keys = must(calloc((size_t)line->word_count + 1, sizeof *keys));
     int count = 0;
-    struct preset preset;
+    struct preset preset = {NULL, 0};
     enum exit_code code = read_batches(line, "1,5,17", plan);
     for (int i = 0; i < line->word_count && code == EXIT_DONE; i++) {
         if (strncmp(line->words[i], "batch=", 6) == 0)

@@ -61,7 +61,8 @@ static enum exit_code dispatch(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     hold_standard_files();
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported below */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file size limit are write errors, reported below */
+    signal(SIGXFSZ, SIG_IGN);
     enum exit_code code = dispatch(argc, argv);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
