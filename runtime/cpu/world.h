@@ -69,6 +69,7 @@ struct mapping {
     uint64_t serial;             /* which allocation of the machine's life, from 1 */
     uint32_t readable, writable; /* masks of devices */
     bool live, follows_peers;    /* follows_peers: access by cuCtxEnablePeerAccess */
+    bool owns_backing;
 };
 
 /* Device addresses live in one reserved region of the process; allocations take whole granules of it and leave one
@@ -90,8 +91,9 @@ struct sm {
     unsigned threads, ctas, registers, shared;
 };
 
-struct watch { /* of a warp: what it polls, and since when it made no progress */
+struct watch { /* of a warp: what it polled last (0: nothing), and since when it made no progress */
     uint64_t address, since;
+    bool polled; /* in this window */
 };
 
 struct resident { /* a CTA that has room on an SM; cta is first: exec's pointer is ours */
@@ -100,8 +102,8 @@ struct resident { /* a CTA that has room on an SM; cta is first: exec's pointer 
     unsigned sm;
     unsigned slot; /* in device->residents */
     bool trigger_counted, ended;
-    unsigned pending;         /* words on their way */
-    int first_word, last_word;
+    unsigned pending;           /* words on their way */
+    int first_word, last_word; /* NO_WORD: none */
     struct watch *watches;    /* a warp */
 };
 
@@ -134,6 +136,7 @@ struct device {
     unsigned started_count;
     uint32_t peers; /* whose memory its kernels may access */
     unsigned sm_turn;
+    bool place_again; /* a grid began, a CTA ended, or the adversary left some out */
     /* adversary */
     unsigned speed;
     uint64_t speed_until, pause_until;
@@ -142,13 +145,14 @@ struct device {
     uint32_t held_to; /* mask of devices to which its stores are held; bit 31 unused, hold_host for host memory */
     bool hold_host;
     struct stream *streams; /* the first is the default stream */
+    int streams_created;
     uint64_t op_serial;
     uint64_t memory_used;
     unsigned retained;
 };
 
 /* ---- streams ------------------------------------------------------------------------------------ */
-enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_RECORD, OP_WAIT, OP_HOST };
+enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_RECORD, OP_WAIT };
 enum op_state { OP_QUEUED, OP_STARTED, OP_DONE };
 
 struct event {
@@ -163,29 +167,23 @@ struct event {
 struct op {
     enum op_kind kind;
     enum op_state state;
-    bool programmatic;   /* kernel: has the PDL attribute and a kernel before it in the stream */
+    bool programmatic;   /* kernel: has the PDL attribute */
     uint64_t serial;     /* of its device */
-    uint64_t not_before; /* round */
+    uint64_t not_before; /* round, once the adversary drew one; UINT64_MAX: only after all before it */
     bool delay_drawn;
     struct stream *stream;
     struct op *previous, *next;
     struct launch *launch;
     struct event *event;
     uint64_t generation;
-    struct copy {
-        uint8_t *to;
-        const uint8_t *from;
-        uint64_t bytes;
-        uint8_t *staged; /* owned copy of pageable source bytes, or NULL */
-    } copy;
-    struct fill {
-        uint8_t *to;
-        uint64_t elements, pitch, rows;
-        uint32_t value;
-        unsigned width;
-    } fill;
-    void (*host)(void *data);
-    void *host_data;
+    struct span { /* bytes that an op touches; backing NULL: pageable host memory */
+        uint8_t *at;
+        const struct backing *backing;
+    } to, from;
+    uint64_t bytes;
+    uint8_t *staged; /* owned copy of a pageable source, or NULL */
+    uint32_t value;  /* fill: width bytes of it, again and again */
+    unsigned width;
 };
 
 struct stream {
@@ -193,32 +191,41 @@ struct stream {
     int number; /* 0: default stream */
     int priority;
     bool blocking; /* orders with the default stream */
+    bool doomed;   /* destroyed by its user: goes when its work is done */
     struct op *first, *last;
     struct op *cursor; /* first queued op */
     struct stream *next;
 };
 
 /* ---- late stores -------------------------------------------------------------------------------- */
-enum word_state { WORD_FREE, WORD_FLYING, WORD_HELD, WORD_LANDED };
+enum word_state { WORD_FREE, WORD_FLYING, WORD_HELD };
+enum word_order { ORDERED_FOR_THREAD, ORDERED_FOR_WARP, ORDERED_FOR_CTA }; /* whose fence lands it */
 struct word { /* up to 4 bytes of one aligned word, on their way to another device */
-    uint64_t due, serial;
-    uint8_t *at; /* of the aligned word */
+    uint64_t due, serial; /* due: a turn */
+    uint8_t *at;          /* of the aligned word */
     struct backing *backing;
     struct resident *source;
-    int next, same_next, same_previous; /* source's words; words of the same bucket */
-    int previous;
+    int next, previous;             /* of the source, in order of issue */
+    int bucket_next, bucket_previous; /* newest first */
+    unsigned thread;
     uint8_t value[4];
     uint8_t bytes; /* mask */
-    uint8_t state;
-    bool in_heap, unforwarded, fenced;
+    uint8_t state, order;
+    bool multicast; /* the source's own loads do not see it */
+    bool fenced;    /* held although a fence ordered it: lands first of all when released */
+};
+
+struct flight { /* a heap entry; stale when its word has another serial or due, or does not fly */
+    uint64_t due, serial;
+    int word;
 };
 
 struct wire {
     struct word *words;
     int capacity, free_first;
-    int *heap;
-    int heap_count;
-    int *buckets; /* heads of chains, newest first; a power of two of them */
+    struct flight *heap;
+    int heap_count, heap_capacity;
+    int *buckets; /* a power of two of chains */
     unsigned bucket_count;
     unsigned flying, held;
     uint64_t serial;
@@ -227,8 +234,7 @@ struct wire {
 /* ---- the machine -------------------------------------------------------------------------------- */
 struct pulse { /* what happened lately, for the no-progress rules */
     uint64_t window, progress, timer; /* rounds: of this window's start, of the last progress, of the last timer read */
-    uint64_t progress_time;
-    uint64_t jump; /* next jump, ns */
+    uint64_t jump; /* the last one, ns; 0 since progress */
 };
 
 struct world {
@@ -240,7 +246,8 @@ struct world {
     struct arena arena;
     struct wire wire;
     uint64_t random;
-    uint64_t round, turn, time;
+    uint64_t round, turn, time; /* turn: counts picks of the adversary; time: ns */
+    uint64_t turns_a_round;
     struct pulse pulse;
     bool dirty; /* streams may have something to start or finish */
     uint32_t late; /* mask of devices whose stores to others may be late */
@@ -249,8 +256,7 @@ struct world {
     char report[sizeof(((struct fault *)0)->text)];
     dcpkcpu_counters counters;
     uint64_t grid_serial;
-    unsigned host_delays; /* ops waiting for a drawn delay */
-    bool running;         /* a host callback runs: no work from within */
+    bool delayed; /* some op waits for a drawn round */
 };
 
 /* world_state.c */
@@ -294,37 +300,56 @@ void memory_name(const struct mapping *mapping, uint64_t address, char *text, si
 /* world_wire.c */
 int wire_begin(struct wire *wire);
 void wire_end(struct wire *wire);
-/* Sends bytes (not across a backing's end) from a CTA to memory of device `to`. forwarded: the CTA's own loads see them at once. */
-bool wire_send(struct world *world, struct resident *source, struct backing *backing, uint8_t *at, const uint8_t *from,
-               unsigned bytes, bool forwarded);
+/* Sends bytes from a thread of a CTA to memory of another device, word by word. False: out of memory (fault filled). */
+bool wire_send(struct world *world, struct resident *source, unsigned thread, struct backing *backing, uint8_t *at,
+               const uint8_t *from, unsigned bytes, bool multicast, struct fault *fault);
 void wire_overlay(const struct world *world, const struct resident *source, const uint8_t *at, uint8_t *to, unsigned bytes);
-void wire_land_due(struct world *world);                          /* those whose turn has come */
-void wire_land_source(struct world *world, struct resident *source); /* a CTA's, oldest first; held ones stay, marked */
+void wire_land_due(struct world *world); /* those whose turn has come */
+uint64_t wire_next_due(struct world *world); /* turn; UINT64_MAX: nothing flies */
+/* Land now, oldest first; held words stay, marked. Of a CTA: what is ordered before a fence of the thread; everything;
+ * what touches the bytes. */
+void wire_land_ordered(struct world *world, struct resident *source, unsigned thread);
+void wire_land_all(struct world *world, struct resident *source);
 void wire_land_bytes(struct world *world, struct resident *source, const uint8_t *at, unsigned bytes);
-void wire_hold(struct world *world, int from);    /* holds what is under way and now matches */
-void wire_release(struct world *world, int from); /* lets go what no longer matches */
+/* A barrier: the CTA's words (warp < 0), or the warp's. */
+void wire_order(struct world *world, struct resident *source, int warp);
+/* world_hold.c: holds changed for stores of device `from`. */
+void wire_hold_changed(struct world *world, int from);
 bool wire_is_held(const struct device *from, int to);
 void wire_refresh_late(struct world *world);
+void wire_launch(struct world *world, int index, uint64_t due); /* lets a word fly */
+/* The latest due turn of flying words of the same CTA to the same place; 0: none. */
+uint64_t wire_alike_due(const struct wire *wire, const struct word *word);
+void wire_land(struct world *world, int index);
 
 /* world_grid.c */
 void grid_start(struct world *world, struct launch *launch); /* its stream lets it begin */
-void grid_place(struct world *world, struct device *device); /* CTAs for which there is room now */
-void grid_after_step(struct world *world, struct resident *resident); /* triggers, ended CTAs */
+/* Counts triggers, ends the CTA after its last warp: then true, and resident may be gone. */
+bool grid_after_step(struct world *world, struct resident *resident);
 void grid_word_landed(struct world *world, struct resident *source);
+void grid_word_dropped(struct resident *source); /* at a reset */
+void grid_drop_residents(struct device *device);
 void grid_free(struct launch *launch);
-unsigned grid_ctas_per_sm(unsigned threads, unsigned registers, unsigned shared);
+bool grid_stall_left(const struct launch *launch, uint64_t *left); /* left: warp instructions until a stall; false: none */
+void grid_unstall(struct device *device);
+
+/* world_place.c */
+void grid_place(struct world *world, struct device *device); /* CTAs for which there is room now */
+bool grid_could_place(const struct world *world, const struct device *device);
 unsigned grid_registers(unsigned threads, unsigned registers_per_thread); /* of a CTA, as allocated */
-bool grid_stall_check(const struct launch *launch, uint64_t *left); /* left: warp instructions until a stall */
-void grid_unstall(struct world *world, struct device *device);
+unsigned grid_shared(unsigned shared);
+unsigned grid_ctas_per_sm(unsigned threads, unsigned registers, unsigned shared);
+void grid_release_room(struct device *device, const struct resident *resident);
 
 /* world_stream.c */
 struct stream *stream_create(struct device *device, int priority, bool blocking);
-void stream_destroy(struct world *world, struct stream *stream); /* it must be idle */
-struct op *stream_op(struct stream *stream, enum op_kind kind); /* appended; NULL out of memory */
-void streams_progress(struct world *world);
+void stream_destroy(struct stream *stream); /* drops what it holds */
+struct op *stream_op(struct stream *stream, enum op_kind kind);  /* appended; NULL out of memory */
+void streams_progress(struct world *world);                      /* starts what may start, drops what is done */
 void stream_op_done(struct world *world, struct op *op);
-bool stream_idle(const struct stream *stream);
-bool device_idle(const struct device *device);
+const char *stream_obstacle(const struct stream *stream); /* why its next op cannot start; NULL: it can, or there is none */
+bool stream_idle(const void *stream);
+bool device_idle(const void *device);
 
 /* world_schedule.c */
 enum run_end { RUN_DONE, RUN_FAULT, RUN_STALLED, RUN_SLICE_OVER };
@@ -334,7 +359,7 @@ enum run_end world_run(struct world *world, run_done *done, const void *what, ui
 void world_progressed(struct world *world);
 bool warp_can_run(const struct warp *warp);
 
-/* world_report.c */
-void report_no_progress(struct world *world, const char *headline, int code);
+/* world_report.c: who waits for what; into text, of `capacity` bytes. */
+void report_no_progress(const struct world *world, const char *headline, char *text, size_t capacity);
 
 #endif

@@ -1,0 +1,146 @@
+/* world_access.c - what a global load, store, atomic, fence or barrier of a kernel does to memory. The hot path.
+ *
+ * Model. Memory of the warp's own device is read and written at once, in program order. Stores to memory of another
+ * device, of the host, and through multicast addresses may be late (world_wire.c) when the adversary runs or a test
+ * holds them; a CTA's own loads see its late stores except those made through a multicast address. Loads are never
+ * late. A fence or release at gpu scope or wider lands what is ordered before it: the thread's own stores, and those
+ * of its warp or CTA that a barrier has ordered. Atomics act at once on memory, after the CTA's own late stores there. */
+#include "runtime/cpu/world.h"
+
+#include <string.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+static inline struct resident *resident_of(const struct warp *warp) {
+    return (struct resident *)(void *)warp->cta;
+}
+
+static inline struct mapping *look_up(const struct world *world, uint64_t address) {
+    uint64_t granule = (address - (uint64_t)(uintptr_t)world->arena.base) >> GRANULE_SHIFT;
+    if (LIKELY(granule < world->arena.granules)) return world->arena.at[granule];
+    return memory_at(world, address);
+}
+
+/* Dead mappings never pass: their masks are cleared with their life. */
+static inline bool inside(const struct mapping *m, uint64_t address, unsigned bytes) {
+    uint64_t offset = address - m->start;
+    return offset < m->bytes && bytes <= m->bytes - offset;
+}
+
+static bool refuse(const struct world *world, const struct warp *warp, uint64_t address, unsigned bytes, bool write,
+                   struct fault *fault) {
+    fault->code = RESULT_ILLEGAL_ADDRESS;
+    fault->text[0] = 0;
+    memory_explain(world, address, bytes, warp->cta->grid->device->ordinal, write, fault->text, sizeof fault->text);
+    return false;
+}
+
+/* The sizes that kernels use become single moves. */
+static inline void move(void *to, const void *from, unsigned bytes) {
+    switch (bytes) {
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    case 8:
+        memcpy(to, from, 8);
+        break;
+    case 16:
+        memcpy(to, from, 16);
+        break;
+    default:
+        memcpy(to, from, bytes);
+    }
+}
+
+bool world_load(struct world *world, struct warp *warp, unsigned thread, uint64_t address, void *to, unsigned bytes,
+                enum order order, enum scope scope, struct fault *fault) {
+    (void)thread;
+    (void)scope;
+    const struct mapping *m = look_up(world, address);
+    unsigned device = (unsigned)warp->cta->grid->device->ordinal;
+    if (!LIKELY(m && inside(m, address, bytes) && m->readable >> device & 1))
+        return refuse(world, warp, address, bytes, false, fault);
+    const uint8_t *at = m->home + (address - m->start);
+    move(to, at, bytes);
+    if (m->backing->pending && resident_of(warp)->pending) wire_overlay(world, resident_of(warp), at, to, bytes);
+    if (order != ORDER_WEAK) resident_of(warp)->watches[warp->index].address = address;
+    return true;
+}
+
+static bool store_multicast(struct world *world, struct warp *warp, unsigned thread, const struct mapping *m, uint64_t address,
+                            const uint8_t *from, unsigned bytes, bool *changed, struct fault *fault) {
+    const struct device *device = warp->cta->grid->device;
+    uint64_t offset = m->multicast_offset + (address - m->start);
+    uint32_t reached = 0;
+    world->counters.multicast_stores++;
+    for (unsigned i = 0; i < m->multicast->part_count; i++) {
+        const struct multicast_part *part = &m->multicast->parts[i];
+        if (offset < part->offset || offset - part->offset + bytes > part->bytes) continue;
+        reached |= UINT32_C(1) << part->device;
+        uint8_t *at = part->backing->memory + part->backing_offset + (offset - part->offset);
+        if (world->late >> device->ordinal & 1) {
+            if (!wire_send(world, resident_of(warp), thread, part->backing, at, from, bytes, true, fault))
+                return false;
+        } else {
+            memcpy(at, from, bytes);
+        }
+    }
+    *changed = true;
+    if (reached == m->multicast->devices) return true;
+    fault->code = RESULT_ILLEGAL_ADDRESS;
+    fault->text[0] = 0;
+    text_add(fault->text, sizeof fault->text, "multicast ");
+    memory_explain(world, address, bytes, device->ordinal, true, fault->text, sizeof fault->text);
+    text_add(fault->text, sizeof fault->text, ": devices of mask 0x%x have no memory bound there", m->multicast->devices & ~reached);
+    return false;
+}
+
+bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64_t address, const void *from,
+                 unsigned bytes, enum order order, enum scope scope, bool *changed, struct fault *fault) {
+    const struct mapping *m = look_up(world, address);
+    const struct device *device = warp->cta->grid->device;
+    if (!LIKELY(m && inside(m, address, bytes) && m->writable >> device->ordinal & 1))
+        return refuse(world, warp, address, bytes, true, fault);
+    if (order >= ORDER_RELEASE) world_fence(world, warp, thread, order, scope);
+    if (m->multicast) return store_multicast(world, warp, thread, m, address, from, bytes, changed, fault);
+    uint8_t *at = m->home + (address - m->start);
+    if (m->backing->owner != device->ordinal) {
+        world->counters.peer_stores += m->backing->owner != HOST_MEMORY;
+        if (world->late >> device->ordinal & 1) {
+            *changed = true;
+            return wire_send(world, resident_of(warp), thread, m->backing, at, from, bytes, false, fault);
+        }
+    }
+    if (memcmp(at, from, bytes) == 0) return true;
+    *changed = true;
+    move(at, from, bytes);
+    return true;
+}
+
+void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint64_t address, unsigned bytes,
+                   struct fault *fault) {
+    (void)thread;
+    const struct mapping *m = look_up(world, address);
+    unsigned device = (unsigned)warp->cta->grid->device->ordinal;
+    if (!LIKELY(m && inside(m, address, bytes) && (m->writable & m->readable) >> device & 1)) {
+        refuse(world, warp, address, bytes, true, fault);
+        return NULL;
+    }
+    uint8_t *at = m->home + (address - m->start);
+    if (m->backing->pending && resident_of(warp)->pending) wire_land_bytes(world, resident_of(warp), at, bytes);
+    resident_of(warp)->watches[warp->index].address = address;
+    return at;
+}
+
+void world_fence(struct world *world, struct warp *warp, unsigned thread, enum order order, enum scope scope) {
+    struct resident *source = resident_of(warp);
+    if (!source->pending || order < ORDER_RELEASE || scope < SCOPE_CLUSTER) return;
+    wire_land_ordered(world, source, thread);
+}
+
+void world_barrier(struct world *world, struct warp *warp, bool whole_cta) {
+    struct resident *source = resident_of(warp);
+    if (!source->pending) return;
+    if (whole_cta && source->launch->cluster_ctas > 1) wire_land_all(world, source);
+    else wire_order(world, source, whole_cta ? -1 : (int)warp->index);
+}

@@ -1,0 +1,199 @@
+/* world_stream.c - the order of work: streams of operations, the edges between them, programmatic dependent launch.
+ *
+ * Operations of a stream run in order, each after all before it is complete. A kernel with the PDL attribute whose
+ * direct predecessor is a kernel may start when every CTA of that has started and has triggered or ended; its
+ * griddepcontrol.wait ends when that predecessor is complete and its stores have landed, whatever older kernels still
+ * do. The default stream of a device orders with its blocking streams, both ways. May not step warps. */
+#include "runtime/cpu/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct stream *stream_create(struct device *device, int priority, bool blocking) {
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (!stream) return NULL;
+    stream->device = device;
+    stream->priority = priority;
+    stream->blocking = blocking;
+    struct stream **end = &device->streams;
+    while (*end) end = &(*end)->next;
+    stream->number = device->streams_created++;
+    *end = stream;
+    return stream;
+}
+
+static void free_op(struct op *op) {
+    if (op->event) op->event->users--;
+    if (op->event && op->event->destroyed && op->event->users == 0) free(op->event);
+    grid_free(op->launch);
+    free(op->staged);
+    free(op);
+}
+
+void stream_destroy(struct stream *stream) {
+    struct stream **link = &stream->device->streams;
+    while (*link != stream) link = &(*link)->next;
+    *link = stream->next;
+    while (stream->first) {
+        struct op *op = stream->first;
+        stream->first = op->next;
+        free_op(op);
+    }
+    free(stream);
+}
+
+struct op *stream_op(struct stream *stream, enum op_kind kind) {
+    struct op *op = calloc(1, sizeof *op);
+    if (!op) return NULL;
+    op->kind = kind;
+    op->serial = ++stream->device->op_serial;
+    op->stream = stream;
+    op->previous = stream->last;
+    if (stream->last) stream->last->next = op;
+    else stream->first = op;
+    stream->last = op;
+    if (!stream->cursor) stream->cursor = op;
+    stream->device->world->dirty = true;
+    return op;
+}
+
+bool stream_idle(const void *stream) {
+    return ((const struct stream *)stream)->first == NULL;
+}
+
+bool device_idle(const void *device) {
+    for (const struct stream *s = ((const struct device *)device)->streams; s; s = s->next)
+        if (s->first) return false;
+    return true;
+}
+
+/* ---- what may start -------------------------------------------------------------------------------- */
+static const char *default_stream_obstacle(const struct stream *stream, const struct op *op) {
+    const struct stream *first = stream->device->streams;
+    if (stream != first) {
+        bool waits = stream->blocking && first->first && first->first->serial < op->serial;
+        return waits ? "earlier work of the default stream" : NULL;
+    }
+    for (const struct stream *s = first->next; s; s = s->next)
+        if (s->blocking && s->first && s->first->serial < op->serial) return "earlier work of another blocking stream";
+    return NULL;
+}
+
+static const char *predecessor_obstacle(const struct op *op) {
+    if (op == op->stream->first) return NULL;
+    if (!op->programmatic || op->previous->kind != OP_KERNEL || op->not_before == UINT64_MAX)
+        return "what is before it in the stream to complete";
+    const struct op *previous = op->previous;
+    const struct grid *grid = &previous->launch->grid;
+    if (previous->state == OP_DONE) return NULL;
+    if (previous->state == OP_QUEUED) return "the kernel before it to start";
+    if (grid->ctas_started < grid->ctas_total) return "all CTAs of the kernel before it to start";
+    if (grid->ctas_triggered < grid->ctas_total) return "all CTAs of the kernel before it to launch their dependents or end";
+    return NULL;
+}
+
+const char *stream_obstacle(const struct stream *stream) {
+    const struct op *op = stream->cursor;
+    if (!op) return NULL;
+    const char *why = default_stream_obstacle(stream, op);
+    if (!why) why = predecessor_obstacle(op);
+    if (!why && op->kind == OP_WAIT && op->event->reached < op->generation) why = "an event that was not reached";
+    if (!why && op->kind == OP_KERNEL && stream->device->started_count >= DEVICE_GRIDS)
+        why = "one of the device's 128 grids to end";
+    return why;
+}
+
+/* The adversary starts an op late as often as early; an early dependent also only when it no longer is one. */
+static bool is_delayed(struct world *world, struct op *op) {
+    if (world->options.schedule != DCPKCPU_RANDOM || op->kind != OP_KERNEL) return false;
+    if (!op->delay_drawn) {
+        op->delay_drawn = true;
+        uint32_t kind = world_below(world, 4);
+        if (kind == 1) op->not_before = world->round + world_below(world, 300);
+        if (kind == 2 && op != op->stream->first && op->previous->state != OP_DONE) op->not_before = UINT64_MAX;
+    }
+    if (op->not_before == UINT64_MAX) return op != op->stream->first;
+    if (op->not_before > world->round) world->delayed = true;
+    return op->not_before > world->round;
+}
+
+/* ---- doing it -------------------------------------------------------------------------------------- */
+static void fill(const struct op *op) {
+    if (op->width == 1) {
+        memset(op->to.at, (int)(op->value & 0xFF), op->bytes);
+        return;
+    }
+    for (uint64_t i = 0; i < op->bytes; i += op->width) memcpy(op->to.at + i, &op->value, op->width);
+}
+
+static void touch_memory(struct world *world, struct op *op) {
+    if ((op->to.backing && !op->to.backing->live) || (op->from.backing && !op->from.backing->live)) {
+        world_fail_text(world, RESULT_ILLEGAL_ADDRESS, "a copy or fill in a stream reached memory that was freed meanwhile");
+        return;
+    }
+    if (op->kind == OP_FILL) fill(op);
+    else memmove(op->to.at, op->from.at, op->bytes);
+}
+
+static void start(struct world *world, struct op *op) {
+    op->stream->cursor = op->next;
+    op->state = OP_STARTED;
+    world_progressed(world);
+    if (op->kind == OP_KERNEL) {
+        op->launch->grid.predecessor_done = op == op->stream->first || op->previous->state == OP_DONE;
+        grid_start(world, op->launch);
+        return;
+    }
+    if (op->kind == OP_COPY || op->kind == OP_FILL) touch_memory(world, op);
+    if (op->kind == OP_RECORD && op->event->reached < op->generation) {
+        op->event->reached = op->generation;
+        op->event->time = world->time;
+    }
+    stream_op_done(world, op);
+}
+
+void stream_op_done(struct world *world, struct op *op) {
+    op->state = OP_DONE;
+    if (op->next && op->next->state == OP_STARTED) op->next->launch->grid.predecessor_done = true;
+    world->dirty = true;
+}
+
+static void drop_done(struct stream *stream) {
+    while (stream->first && stream->first->state == OP_DONE) {
+        struct op *op = stream->first;
+        stream->first = op->next;
+        if (op->next) op->next->previous = NULL;
+        else stream->last = NULL;
+        free_op(op);
+    }
+}
+
+static bool progress_stream(struct world *world, struct stream *stream) {
+    bool any = false;
+    drop_done(stream);
+    while (stream->cursor && !stream_obstacle(stream) && !is_delayed(world, stream->cursor) && !world->faulted) {
+        start(world, stream->cursor);
+        drop_done(stream);
+        any = true;
+    }
+    return any;
+}
+
+static void progress_device(struct world *world, struct device *device, bool *any) {
+    for (struct stream *s = device->streams, *next; s; s = next) {
+        next = s->next;
+        *any |= progress_stream(world, s);
+        if (s->doomed && stream_idle(s)) stream_destroy(s);
+    }
+    grid_place(world, device);
+}
+
+void streams_progress(struct world *world) {
+    bool any = world->dirty || world->delayed;
+    if (!any)
+        for (int d = 0; d < world->device_count; d++) grid_place(world, &world->devices[d]);
+    while ((any || world->dirty) && !world->faulted) { /* ends: every turn starts an op or a CTA */
+        any = world->dirty = world->delayed = false;
+        for (int d = 0; d < world->device_count; d++) progress_device(world, &world->devices[d], &any);
+    }
+}
