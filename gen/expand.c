@@ -1,0 +1,212 @@
+/* expand.c - owns the expander and the expansion: template -> Lua -> PTX with its line map -> lint.
+ * The steps are others': this file puts the text together and answers who wrote a line. */
+#include "gen/expand.h"
+#include "gen/host.h"
+#include "gen/lint.h"
+#include "gen/models.h"
+#include "runtime/error.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct expander {
+    struct sources *sources;
+    locale_t locale; /* "C": numbers, order and letters of texts do not depend on the process */
+};
+
+dcpk_status expander_open(const char *path, struct expander **out, dcpk_error *error) {
+    *out = NULL;
+    struct expander *expander = calloc(1, sizeof *expander);
+    if (expander == NULL) return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for an expander");
+    expander->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    dcpk_status status = expander->locale == (locale_t)0
+                             ? dcpk_error_set(error, DCPK_E_NOMEM, "no memory for the C locale")
+                             : sources_open(path, &expander->sources, error);
+    if (status != DCPK_OK) {
+        expander_close(expander);
+        return status;
+    }
+    *out = expander;
+    return DCPK_OK;
+}
+
+void expander_close(struct expander *expander) {
+    if (expander == NULL) return;
+    sources_close(expander->sources);
+    if (expander->locale != (locale_t)0) freelocale(expander->locale);
+    free(expander);
+}
+
+const char *expander_file_digest(struct expander *expander, const char *name) {
+    const struct source_file *file;
+    return sources_get(expander->sources, name, &file, NULL) == DCPK_OK ? file->digest : NULL;
+}
+
+/* ---- putting the text together ---- */
+
+/* The lines above the first thing that the template wrote; they are blamed on its first line. */
+static dcpk_status put_head(struct host *host, struct expansion *out, struct emitter *whole) {
+    char spec[1024], line[1100];
+    const struct writers first = {.stack = {{0, 1}}, .count = 1};
+    const char *wrong = NULL;
+    dcpk_spec_format(host->spec, spec, sizeof spec);
+    const char *const heads[] = {"// dcpk: %s", "// %s", "", ".version %s", ".target %s", ".address_size 64"};
+    char version[16];
+    snprintf(version, sizeof version, "%u.%u", out->ptx_version / 10, out->ptx_version % 10);
+    const char *const values[] = {host->spec->kernel, spec, NULL, version, out->target, NULL};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0] && wrong == NULL; i++) {
+        const char *percent = strstr(heads[i], "%s");
+        int length = percent == NULL
+                         ? snprintf(line, sizeof line, "%s", heads[i])
+                         : snprintf(line, sizeof line, "%.*s%s", (int)(percent - heads[i]), heads[i], values[i]);
+        wrong = emitter_line(whole, line, (size_t)length, 0, &first);
+    }
+    return wrong == NULL ? DCPK_OK : dcpk_error_set(host->error, DCPK_E_NOMEM, "%s", wrong);
+}
+
+static dcpk_status copy_files(struct host *host, struct expansion *out) {
+    out->files = calloc(host->file_count, sizeof *out->files);
+    for (uint32_t i = 0; out->files != NULL && i < host->file_count; i++) {
+        struct source_file *to = &out->files[i];
+        const struct source_file *from = host->files[i];
+        out->file_count = i + 1;
+        to->name = strdup(from->name);
+        to->text = malloc(from->length + 1);
+        if (to->name == NULL || to->text == NULL)
+            return dcpk_error_set(host->error, DCPK_E_NOMEM, "no memory for template texts");
+        memcpy(to->text, from->text, from->length + 1);
+        memcpy(to->digest, from->digest, sizeof to->digest);
+        to->length = from->length;
+    }
+    return out->files != NULL ? DCPK_OK : dcpk_error_set(host->error, DCPK_E_NOMEM, "no memory for template texts");
+}
+
+/* Head and body become one text with one line map; frames keep their indices, for the head has none. */
+static dcpk_status put_together(struct host *host, struct expansion *out) {
+    struct emitter head = {0}, *body = &host->out;
+    dcpk_status status = put_head(host, out, &head);
+    if (status == DCPK_OK) {
+        out->ptx = malloc(head.length + body->length + 1);
+        out->origins = malloc((head.lines + body->lines) * sizeof *out->origins);
+        if (out->ptx == NULL || out->origins == NULL)
+            status = dcpk_error_set(host->error, DCPK_E_NOMEM, "no memory for the PTX");
+    }
+    if (status == DCPK_OK) {
+        memcpy(out->ptx, head.text, head.length);
+        memcpy(out->ptx + head.length, body->text, body->length + 1);
+        memcpy(out->origins, head.origins, head.lines * sizeof *out->origins);
+        memcpy(out->origins + head.lines, body->origins, body->lines * sizeof *out->origins);
+        out->ptx_length = head.length + body->length;
+        out->ptx_lines = head.lines + body->lines;
+        out->frames = body->frames;
+        out->frame_count = body->frame_count;
+        body->frames = NULL;
+        status = copy_files(host, out);
+    }
+    emitter_free(&head);
+    return status;
+}
+
+/* .version is the lowest that every need and the target allow. */
+static void set_target(struct host *host, struct expansion *out) {
+    dcpk_arch_info arch = {.size = sizeof arch};
+    snprintf(out->target, sizeof out->target, "%s", host->need.target);
+    out->ptx_version = (uint32_t)host->need.ptx;
+    if (dcpk_arch_find(out->target, &arch) && (uint32_t)arch.ptx > out->ptx_version)
+        out->ptx_version = (uint32_t)arch.ptx;
+}
+
+static dcpk_status expand(struct host *host, struct expansion *out) {
+    char name[64];
+    snprintf(name, sizeof name, "%s.ptx.lua", host->spec->kernel);
+    dcpk_status status = host_open(host);
+    if (status == DCPK_OK) status = host_run(host, name, NULL, NULL);
+    if (status == DCPK_OK && host->entry_count == 0) {
+        status = dcpk_error_set(host->error, DCPK_E_TEMPLATE, "%s:1: the template has no kernel{...}", name);
+        dcpk_error_blame(host->error, name, 1);
+    }
+    if (status != DCPK_OK) return status;
+    set_target(host, out);
+    out->entry_count = host->entry_count;
+    memcpy(out->entries, host->entries, sizeof out->entries);
+    status = put_together(host, out);
+    return status == DCPK_OK ? lint(out, host->error) : status;
+}
+
+dcpk_status expander_expand(struct expander *expander, const dcpk_spec *spec, struct expansion *out,
+                            dcpk_error *error) {
+    memset(out, 0, sizeof *out);
+    if (spec == NULL || spec->size < sizeof *spec || spec->arch[0] == '\0')
+        return dcpk_error_set(error, DCPK_E_ARG, "expanding needs a spec that dcpk_spec_resolve has seen");
+    struct host *host = calloc(1, sizeof *host);
+    if (host == NULL) return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for an expansion");
+    *host = (struct host){.sources = expander->sources, .spec = spec, .need = {78, "sm_90"}, .error = error};
+    locale_t before = uselocale(expander->locale);
+    dcpk_status status = expand(host, out);
+    uselocale(before);
+    host_close(host);
+    free(host);
+    if (status != DCPK_OK) expansion_free(out);
+    return status;
+}
+
+void expansion_free(struct expansion *expansion) {
+    if (expansion == NULL) return;
+    for (uint32_t i = 0; i < expansion->file_count; i++) {
+        free(expansion->files[i].name);
+        free(expansion->files[i].text);
+    }
+    free(expansion->files);
+    free(expansion->origins);
+    free(expansion->frames);
+    free(expansion->ptx);
+    memset(expansion, 0, sizeof *expansion);
+}
+
+dcpk_status expander_models(struct expander *expander, struct model_preset **out, uint32_t *count, dcpk_error *error) {
+    struct host *host = calloc(1, sizeof *host);
+    *out = NULL;
+    *count = 0;
+    if (host == NULL) return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for the presets");
+    *host = (struct host){.sources = expander->sources, .error = error};
+    locale_t before = uselocale(expander->locale);
+    dcpk_status status = models_read(host, out, count);
+    uselocale(before);
+    host_close(host);
+    free(host);
+    return status;
+}
+
+/* ---- who wrote a line ---- */
+
+/* Line `number` (1-based) of a text, without its line end; NULL past the end. */
+static const char *line_of(const char *text, uint32_t number, int *length) {
+    for (uint32_t i = 1; text != NULL && i < number; i++)
+        text = (text = strchr(text, '\n')) != NULL ? text + 1 : NULL;
+    if (text == NULL || number == 0) return NULL;
+    size_t all = strcspn(text, "\r\n");
+    *length = all > 200 ? 200 : (int)all;
+    return text;
+}
+
+void expansion_blame(const struct expansion *x, uint32_t ptx_line, const char *message, dcpk_error *error) {
+    int length;
+    if (ptx_line == 0 || ptx_line > x->ptx_lines) {
+        dcpk_error_append(error, "PTX line %u: %s\n", ptx_line, message);
+        return;
+    }
+    const struct line_origin *origin = &x->origins[ptx_line - 1];
+    const struct source_file *file = &x->files[origin->file];
+    dcpk_error_append(error, "%s:%u: %s\n", file->name, origin->line, message);
+    const char *text = line_of(file->text, origin->line, &length);
+    if (text != NULL) dcpk_error_append(error, "    %.*s\n", length, text);
+    for (uint32_t i = 0; i < origin->frame_count; i++) {
+        const struct line_frame *frame = &x->frames[origin->frame_first + i];
+        dcpk_error_append(error, "  from %s:%u\n", x->files[frame->file].name, frame->line);
+    }
+    text = line_of(x->ptx, ptx_line, &length);
+    if (text != NULL) dcpk_error_append(error, "  PTX line %u: %.*s\n", ptx_line, length, text);
+    dcpk_error_blame(error, file->name, origin->line);
+}
