@@ -26,7 +26,8 @@ dcpk_status dcpk_options_copy(void *to, size_t capacity, const void *from, const
     if (from == NULL) return dcpk_error_set(error, DCPK_E_ARG, "%s: NULL", what);
     uint32_t size;
     memcpy(&size, from, sizeof size);
-    if (size <= sizeof size) return dcpk_error_set(error, DCPK_E_ARG, "%s: size is %u: set it to its sizeof", what, size);
+    if (size <= sizeof size)
+        return dcpk_error_set(error, DCPK_E_ARG, "%s: size is %u: set it to its sizeof", what, size);
     memcpy(to, from, size < capacity ? size : capacity);
     return DCPK_OK;
 }
@@ -110,8 +111,7 @@ static dcpk_status ask(dcpk_device *device, dcpk_error *error) {
     result = CALL(driver, device_name, (info->name, (int)sizeof info->name, device->handle));
     if (result != DRIVER_OK) return FAILED(driver, device_name, result, error, "device %d", info->ordinal);
     dcpk_status status = attribute(device, DRIVER_ATTR_CC_MAJOR, "compute capability", &info->major, error);
-    if (status == DCPK_OK)
-        status = attribute(device, DRIVER_ATTR_CC_MINOR, "compute capability", &info->minor, error);
+    if (status == DCPK_OK) status = attribute(device, DRIVER_ATTR_CC_MINOR, "compute capability", &info->minor, error);
     if (status == DCPK_OK)
         status = attribute(device, DRIVER_ATTR_MULTIPROCESSORS, "multiprocessors", &info->sms, error);
     if (status != DCPK_OK) return status;
@@ -185,8 +185,8 @@ dcpk_status dcpk_device_open(const dcpk_device_options *options, dcpk_device **o
     *out = NULL;
     static const dcpk_device_options standard = {.size = sizeof standard, .pdl = -1, .multicast = -1};
     dcpk_device_options given;
-    dcpk_status status = dcpk_options_copy(&given, sizeof given, options != NULL ? options : &standard,
-                                           "dcpk_device_options", error);
+    dcpk_status status =
+        dcpk_options_copy(&given, sizeof given, options != NULL ? options : &standard, "dcpk_device_options", error);
     if (status != DCPK_OK) return status;
     struct environment environment;
     read_environment(&environment);
@@ -200,8 +200,7 @@ dcpk_status dcpk_device_open(const dcpk_device_options *options, dcpk_device **o
     int multicast = -1, count = 0;
     bool cpu = false;
     status = settings(device, &given, &environment, &multicast, error);
-    if (status == DCPK_OK)
-        status = dcpk_driver_find(choice.kind, given.library, &device->driver, &cpu, &count, error);
+    if (status == DCPK_OK) status = dcpk_driver_find(choice.kind, given.library, &device->driver, &cpu, &count, error);
     if (status != DCPK_OK) goto out;
     device->info.size = (uint32_t)sizeof device->info;
     device->info.count = count;
@@ -212,8 +211,10 @@ dcpk_status dcpk_device_open(const dcpk_device_options *options, dcpk_device **o
     if (status == DCPK_OK) status = choose_context(device, error);
     if (status == DCPK_OK) status = make_stream(device, error);
 out:
-    if (status == DCPK_OK) *out = device;
-    else release(device);
+    if (status == DCPK_OK)
+        *out = device;
+    else
+        release(device);
     return status;
 }
 
@@ -233,8 +234,7 @@ dcpk_status dcpk_device_enter(const dcpk_device *device, bool *pushed, dcpk_erro
         return FAILED(&device->driver, ctx_get_current, result, error, "device %d", device->info.ordinal);
     if (current == device->context) return DCPK_OK;
     result = CALL(&device->driver, ctx_push, (device->context));
-    if (result != DRIVER_OK)
-        return FAILED(&device->driver, ctx_push, result, error, "device %d", device->info.ordinal);
+    if (result != DRIVER_OK) return FAILED(&device->driver, ctx_push, result, error, "device %d", device->info.ordinal);
     *pushed = true;
     return DCPK_OK;
 }

@@ -56,8 +56,10 @@ dcpk_status dcpk_driver_error(const struct dcpk_driver *driver, dcpk_error *erro
     if (driver->error_name == NULL || driver->error_name(result, &name) != DRIVER_OK) name = NULL;
     if (driver->error_string == NULL || driver->error_string(result, &text) != DRIVER_OK) text = NULL;
     dcpk_error_append(error, ": %s: ", symbol);
-    if (name != NULL) dcpk_error_append(error, "%s", name);
-    else dcpk_error_append(error, "result %d", result);
+    if (name != NULL)
+        dcpk_error_append(error, "%s", name);
+    else
+        dcpk_error_append(error, "result %d", result);
     if (text != NULL) dcpk_error_append(error, ": %s", text);
     if (error != NULL && error->size >= sizeof *error) error->driver_result = result;
     return DCPK_E_DRIVER;

@@ -57,7 +57,8 @@ dcpk_status dcpk_mem_alloc(dcpk_device *device, uint64_t bytes, uint64_t *addres
     if (result != DRIVER_OK)
         status = FAILED(&device->driver, mem_alloc, result, error, "device %d: %llu bytes", device->info.ordinal,
                         (unsigned long long)bytes);
-    else *address = got;
+    else
+        *address = got;
     dcpk_device_leave(device, pushed);
     return status;
 }

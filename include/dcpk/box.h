@@ -40,6 +40,8 @@ typedef struct dcpk_box_shape {
     int32_t dcp, heads, cap, qh; /* qh 0: dcp * heads */
     int32_t publish;             /* DCPK_PUBLISH_* */
     uint64_t bound_ns;           /* how long a poll may take; 0: 30 s */
+    int32_t event_ordered;       /* 1: the caller launches phase by phase with all ranks inside, each phase after events of the
+                                    one before: no PDL, no grid that polls for its own kind; ranks may share a device */
 } dcpk_box_shape;
 
 /* Byte offsets of the parts from the box's base. Pure. */

@@ -1,0 +1,148 @@
+/* layer.c - the kernels of one layer step: specs from shared keys, images from the provider, launches in order.
+ * Opening loads; a step only launches. Uses the public API and dcpk_kernel_check; must not call the driver. */
+#include "runtime/box_state.h"
+#include "runtime/error.h"
+#include "runtime/kernel.h"
+#include "runtime/keys.h"
+
+#include <dcpk/layer.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LAYER_KERNELS = 3 };
+
+struct dcpk_layer {
+    dcpk_device *device;
+    dcpk_box *box;
+    dcpk_decode_fn *decode;
+    void *decode_self;
+    dcpk_kernel *push, *wait, *value; /* push and wait: NULL with dcp=1 */
+};
+
+/* The keys of base that this kernel takes. */
+static dcpk_status spec_of(const char *kernel, const dcpk_spec *base, dcpk_spec *spec, dcpk_error *error) {
+    dcpk_spec_init(spec, kernel);
+    memcpy(spec->arch, base->arch, sizeof spec->arch);
+    for (size_t i = 0; i < dcpk_key_row_count; i++)
+        if (dcpk_key_taken(kernel, &dcpk_key_rows[i]))
+            dcpk_key_put(spec, &dcpk_key_rows[i], dcpk_key_get(base, &dcpk_key_rows[i]));
+    return dcpk_spec_resolve(spec, error);
+}
+
+static dcpk_status load(dcpk_layer *layer, const dcpk_layer_options *options, const char *name, dcpk_kernel **out,
+                        dcpk_error *error) {
+    dcpk_spec spec;
+    dcpk_image *image = NULL;
+    dcpk_status status = spec_of(name, options->base, &spec, error);
+    if (status != DCPK_OK) return status;
+    status = options->provider->get(options->provider->self, &spec, &image, error);
+    if (status != DCPK_OK) return status;
+    status = dcpk_kernel_load(layer->device, image, NULL, out, error);
+    dcpk_image_free(image);
+    return status;
+}
+
+static dcpk_status load_all(dcpk_layer *layer, const dcpk_layer_options *options, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    if (layer->box != NULL) {
+        status = load(layer, options, "query_push", &layer->push, error);
+        if (status == DCPK_OK) status = load(layer, options, "query_wait", &layer->wait, error);
+    }
+    return status == DCPK_OK ? load(layer, options, "dcp_value", &layer->value, error) : status;
+}
+
+static dcpk_status check_options(dcpk_device *device, const dcpk_box *box, const dcpk_layer_options *options,
+                                 dcpk_error *error) {
+    if (device == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: device is NULL");
+    if (options->provider == NULL || options->provider->get == NULL)
+        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: provider is missing");
+    if (options->base == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: base is missing");
+    if (options->decode == NULL)
+        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: decode is missing: it writes what dcp_value merges");
+    int32_t dcp = options->base->dcp == DCPK_UNSET ? 1 : options->base->dcp;
+    if (dcp == 1 && box != NULL)
+        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: dcp is 1, which has no box, but a box was given");
+    if (dcp > 1 && box == NULL)
+        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: dcp is %d, which needs a box", dcp);
+    if (box != NULL && box->device->context != device->context)
+        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: the box is on device %d, the layer on device %d",
+                              box->device->info.ordinal, device->info.ordinal);
+    return DCPK_OK;
+}
+
+/* What base leaves open is the box's: cap, qh and publish follow it. */
+static void follow_box(const dcpk_box *box, dcpk_spec *base) {
+    if (box == NULL) return;
+    if (base->cap == DCPK_UNSET) base->cap = box->shape.cap;
+    if (base->qh == DCPK_UNSET) base->qh = box->shape.qh;
+    if (base->publish == DCPK_UNSET) base->publish = box->shape.publish;
+    if (box->shape.event_ordered && base->split == DCPK_UNSET) base->split = 1;
+}
+
+dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer_options *given, dcpk_layer **out,
+                            dcpk_error *error) {
+    if (out == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: out is NULL");
+    *out = NULL;
+    dcpk_layer_options options;
+    dcpk_status status = dcpk_options_copy(&options, sizeof options, given, "dcpk_layer_options", error);
+    if (status == DCPK_OK) status = check_options(device, box, &options, error);
+    if (status != DCPK_OK) return status;
+    dcpk_spec base = *options.base;
+    follow_box(box, &base);
+    options.base = &base;
+    dcpk_layer *layer = calloc(1, sizeof *layer);
+    if (layer == NULL) return dcpk_error_set(error, DCPK_E_NOMEM, "dcpk_layer_open: out of memory");
+    layer->device = device;
+    layer->box = box;
+    layer->decode = options.decode;
+    layer->decode_self = options.decode_self;
+    status = load_all(layer, &options, error);
+    if (status == DCPK_OK)
+        *out = layer;
+    else
+        dcpk_layer_close(layer, NULL);
+    return status;
+}
+
+/* All or nothing: while a graph holds one of the kernels, none is freed. */
+dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error) {
+    if (layer == NULL) return DCPK_OK;
+    dcpk_kernel *const kernels[LAYER_KERNELS] = {layer->push, layer->wait, layer->value};
+    for (int i = 0; i < LAYER_KERNELS; i++)
+        if (kernels[i] != NULL && dcpk_hold_count(kernels[i]->hold) > 0) return dcpk_kernel_free(kernels[i], error);
+    dcpk_status status = DCPK_OK;
+    for (int i = 0; i < LAYER_KERNELS; i++) {
+        dcpk_status one = dcpk_kernel_free(kernels[i], status == DCPK_OK ? error : NULL);
+        if (status == DCPK_OK) status = one;
+    }
+    free(layer);
+    return status;
+}
+
+/* Refuses before anything is launched: a use that stops half-way would cost every rank its bound. */
+static dcpk_status check_all(const dcpk_layer *layer, const dcpk_args *args, uint32_t flags, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    if (layer->push != NULL) status = dcpk_kernel_check(layer->push, 0, args, layer->box, flags, error);
+    if (status == DCPK_OK && layer->wait != NULL)
+        status = dcpk_kernel_check(layer->wait, 0, args, layer->box, flags, error);
+    for (uint32_t i = 0; status == DCPK_OK && i < layer->value->entry_count; i++)
+        status = dcpk_kernel_check(layer->value, i, args, layer->box, flags, error);
+    return status;
+}
+
+dcpk_status dcpk_layer_step(dcpk_layer *layer, const dcpk_args *args, void *stream, uint32_t flags, dcpk_error *error) {
+    if (layer == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_step: layer is NULL");
+    dcpk_status status = check_all(layer, args, flags, error);
+    if (status != DCPK_OK) return status;
+    uint32_t first = flags | DCPK_LAUNCH_FIRST, inside = flags & (uint32_t)DCPK_LAUNCH_CHAIN_WAITS;
+    dcpk_box *box = layer->box;
+    if (layer->push != NULL) {
+        status = dcpk_kernel_go(layer->push, 0, args, box, stream, first, error);
+        if (status == DCPK_OK) status = dcpk_kernel_go(layer->wait, 0, args, box, stream, inside, error);
+    }
+    if (status == DCPK_OK)
+        status = layer->decode(layer->decode_self, args, box, stream, layer->push != NULL ? inside : first, error);
+    for (uint32_t i = 0; status == DCPK_OK && i < layer->value->entry_count; i++)
+        status = dcpk_kernel_go(layer->value, i, args, box, stream, inside, error);
+    return status;
+}
