@@ -1,0 +1,172 @@
+/* program_bench.c - the figures of docs/measurements.md: what the command costs as a process, what expanding costs, and
+ * how fast the CPU device interprets.
+ *
+ * Prints medians with the number of runs; asserts nothing but that each step works. Option: --runs N. */
+#include "tools/scenario.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+enum { MAX_RUNS = 1000 };
+static int runs = 20;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds of each run -> one line in ms. */
+static void print_times(const char *what, double *seconds, int count) {
+    qsort(seconds, (size_t)count, sizeof *seconds, ascending);
+    printf("%-44s median %8.3f ms, least %8.3f ms, most %8.3f ms (%d runs)\n", what, 1e3 * seconds[count / 2],
+           1e3 * seconds[0], 1e3 * seconds[count - 1], count);
+    fflush(stdout);
+}
+
+static void fail(const char *what, const char *why) {
+    fprintf(stderr, "bench: %s: %s\n", what, why);
+    exit(1);
+}
+
+/* build/dcpk, beside this program's folder. */
+static const char *command_path(void) {
+    static char path[4200];
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) fail("where am I", strerror(errno));
+    self[n] = '\0';
+    for (int up = 0; up < 2; up++)
+        *strrchr(self, '/') = '\0';
+    snprintf(path, sizeof path, "%s/dcpk", self);
+    return path;
+}
+
+static double process_seconds(char *const *words) {
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    pid_t child;
+    int status = -1;
+    double begin = now();
+    int result = posix_spawn(&child, words[0], &files, NULL, words, environ);
+    if (result != 0) fail(words[0], strerror(result));
+    waitpid(child, &status, 0);
+    double seconds = now() - begin;
+    posix_spawn_file_actions_destroy(&files);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail(words[0], "did not end with 0");
+    return seconds;
+}
+
+static void bench_processes(void) {
+    char command[4200], verb_gen[] = "gen", verb_build[] = "build", kernel[] = "dcp_value", heads[] = "heads=12",
+                        dcp[] = "dcp=2", batch[] = "batch=17", version[] = "--version";
+    snprintf(command, sizeof command, "%s", command_path());
+    char *nothing[] = {command, version, NULL};
+    char *gen[] = {command, verb_gen, kernel, heads, dcp, batch, NULL};
+    char *build[] = {command, verb_build, kernel, heads, dcp, batch, NULL};
+    double seconds[MAX_RUNS];
+    process_seconds(build); /* fills the cache: what follows is warm */
+    char *const *const words[] = {nothing, gen, build};
+    static const char *const names[] = {"process: dcpk --version", "process: dcpk gen dcp_value",
+                                        "process: dcpk build dcp_value, warm"};
+    for (int w = 0; w < 3; w++) {
+        for (int i = 0; i < runs; i++)
+            seconds[i] = process_seconds(words[w]);
+        print_times(names[w], seconds, runs);
+    }
+}
+
+static void bench_expansion(dcpk_gen *gen) {
+    static const char *const specs[] = {"query_norm heads=12 batch=1",
+                                        "query_norm heads=12 batch=17",
+                                        "query_push heads=12 dcp=2 batch=17",
+                                        "query_wait heads=12 dcp=2 batch=17",
+                                        "dcp_value heads=12 dcp=2 batch=1",
+                                        "dcp_value heads=12 dcp=2 batch=17",
+                                        "dcp_value heads=12 dcp=8 batch=64 split=1"};
+    double seconds[MAX_RUNS];
+    dcpk_error error;
+    dcpk_error_init(&error);
+    for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
+        dcpk_spec spec;
+        char what[96];
+        size_t length = 0;
+        if (dcpk_spec_parse(&spec, specs[s], &error) != DCPK_OK || dcpk_spec_resolve(&spec, &error) != DCPK_OK)
+            fail(specs[s], error.text);
+        for (int i = 0; i < runs; i++) {
+            dcpk_text ptx = {NULL, 0};
+            double begin = now();
+            if (dcpk_gen_expand(gen, &spec, &ptx, &error) != DCPK_OK) fail(specs[s], error.text);
+            seconds[i] = now() - begin;
+            length = ptx.length;
+            dcpk_text_free(&ptx);
+        }
+        snprintf(what, sizeof what, "expand: %s", specs[s]);
+        print_times(what, seconds, runs);
+        printf("%-44s %zu bytes of PTX\n", "", length);
+    }
+}
+
+/* One exchange, its launches only: instructions times active threads, a second. */
+static void bench_interpreter(dcpk_gen *gen, int32_t heads, int32_t dcp, int32_t batch) {
+    int32_t batches[3] = {batch, batch, batch};
+    struct scenario_options options;
+    struct scenario *scenario = NULL;
+    dcpk_error error;
+    dcpk_error_init(&error);
+    scenario_options_init(&options, gen, heads, dcp);
+    options.device = "cpu";
+    options.batches = batches;
+    options.uses = 3;
+    options.seed = 1;
+    if (scenario_open(&options, &scenario, &error) != DCPK_OK) fail("exchange", error.text);
+    int (*get)(dcpkcpu_counters *);
+    *(void **)&get = scenario_cpu_symbol(scenario, "dcpkcpu_get_counters");
+    dcpkcpu_counters before = {.size = sizeof before}, after = {.size = sizeof after};
+    if (get == NULL || get(&before) != 0 || scenario_run(scenario, &error) != DCPK_OK || get(&after) != 0)
+        fail("exchange", error.text);
+    if (scenario_wrong(scenario) != 0) fail("exchange", scenario_first_wrong(scenario));
+    double seconds = scenario_run_seconds(scenario);
+    double threads = (double)(after.thread_instructions - before.thread_instructions);
+    double warps = (double)(after.warp_instructions - before.warp_instructions);
+    printf("interpreter: heads=%d dcp=%d batch=%d, 3 uses: %.1f million thread instructions (%.1f active a warp "
+           "instruction) in "
+           "%.2f s: %.0f million a second\n",
+           heads, dcp, batch, threads * 1e-6, warps > 0 ? threads / warps : 0, seconds,
+           seconds > 0 ? threads / seconds * 1e-6 : 0);
+    scenario_close(scenario);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "--runs") == 0) runs = atoi(argv[2]); /* NOLINT: checked below */
+    if ((argc != 1 && argc != 3) || runs < 1 || runs > MAX_RUNS) {
+        fprintf(stderr, "usage: bench [--runs N] (1 to %d)\n", MAX_RUNS);
+        return 2;
+    }
+    dcpk_gen_options options = {.size = sizeof options};
+    dcpk_gen *gen = NULL;
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (dcpk_gen_open(&options, &gen, &error) != DCPK_OK) fail("generator", error.text);
+    bench_processes();
+    bench_expansion(gen);
+    bench_interpreter(gen, 12, 2, 1);
+    bench_interpreter(gen, 12, 2, 17);
+    bench_interpreter(gen, 12, 8, 5);
+    dcpk_gen_close(gen);
+    return 0;
+}

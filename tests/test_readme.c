@@ -1,0 +1,141 @@
+/* test_readme.c - the README and the tables of the code agree.
+ *
+ * Finds the README in the source folder: this file's own path, or the working folder. */
+#include <check.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char readme[1 << 16];
+
+static void read_readme(void) {
+    FILE *file = fopen("README.md", "rb");
+    ck_assert_msg(file != NULL, "run this from the source folder: no README.md here");
+    size_t n = fread(readme, 1, sizeof readme - 1, file);
+    ck_assert_uint_lt(n, sizeof readme - 1);
+    readme[n] = '\0';
+    fclose(file);
+}
+
+static void expect_row(const char *row) {
+    ck_assert_msg(strstr(readme, row) != NULL, "README.md lacks the row\n%s", row);
+}
+
+/* Rows that begin with "| `PREFIX": more of them than the table has are rows of things that are gone. */
+static int rows_with(const char *begin) {
+    int count = 0;
+    for (const char *at = readme; (at = strstr(at, begin)) != NULL; at++)
+        count++;
+    return count;
+}
+
+START_TEST(readme_lists_every_status_and_no_other) {
+    int count = 0;
+#define E(name, code, meaning, advice)                                                                                 \
+    expect_row("| `DCPK_E_" #name "` | " #code " | " meaning " | " advice " |\n"), count++;
+#include <dcpk/errors.def>
+#undef E
+    ck_assert_int_eq(rows_with("\n| `DCPK_E_"), count);
+}
+END_TEST
+
+START_TEST(readme_lists_every_environment_variable_and_no_other) {
+    int count = 0, after = 0;
+#define V(name, dflt, reader, doc) expect_row("| `" #name "` | " dflt " | " reader " | " doc " |\n"), count++;
+#include <dcpk/environment.def>
+#undef V
+    const char *table = strstr(readme, "| variable | default |"), *end = table != NULL ? strstr(table, "\n\n") : NULL;
+    ck_assert_ptr_nonnull(end);
+    for (const char *at = table; (at = strstr(at, "\n| `")) != NULL && at < end; at++)
+        after++;
+    ck_assert_int_eq(after, count);
+}
+END_TEST
+
+static const struct reader {
+    const char *name, *reader;
+} documented[] = {
+#define V(name, dflt, reader, doc) {#name, reader},
+#include <dcpk/environment.def>
+#undef V
+};
+enum { DOCUMENTED = sizeof documented / sizeof documented[0] };
+
+static const char *const gen_reads[] = {
+#define V(field, name, dflt, doc) #name,
+#include "gen/environment.def"
+#undef V
+};
+static const char *const runtime_reads[] = {
+#define V(field, name, values, doc) name,
+#include "runtime/environment.def"
+#undef V
+};
+
+static void compare_reader(const char *reader, const char *const *names, size_t count) {
+    size_t listed = 0;
+    for (size_t i = 0; i < DOCUMENTED; i++)
+        listed += strcmp(documented[i].reader, reader) == 0;
+    ck_assert_msg(listed == count, "environment.def lists %zu variables of %s, which reads %zu", listed, reader, count);
+    for (size_t n = 0; n < count; n++) {
+        int found = 0;
+        for (size_t i = 0; i < DOCUMENTED; i++)
+            found |= strcmp(documented[i].name, names[n]) == 0 && strcmp(documented[i].reader, reader) == 0;
+        ck_assert_msg(found, "environment.def does not list %s as read by %s", names[n], reader);
+    }
+}
+
+START_TEST(the_environment_table_names_what_each_room_reads) {
+    compare_reader("gen", gen_reads, sizeof gen_reads / sizeof gen_reads[0]);
+    compare_reader("runtime", runtime_reads, sizeof runtime_reads / sizeof runtime_reads[0]);
+}
+END_TEST
+
+/* Functions of "Life of a kernel", folders, and make targets exist. */
+START_TEST(readme_names_functions_folders_and_targets_that_exist) {
+    const char *life = strstr(readme, "## Life of a kernel");
+    ck_assert_ptr_nonnull(life);
+    const char *end = strstr(life, "\n## Folders");
+    ck_assert_ptr_nonnull(end);
+    int steps = 0;
+    for (const char *at = strstr(life, "\n    "); at != NULL && at < end; at = strstr(at + 1, "\n    ")) {
+        char name[64], command[256];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 5, " "), at + 5);
+        snprintf(command, sizeof command, "grep -qE '^[a-z].*[ *]%s\\(' gen/*.c runtime/*.c", name);
+        ck_assert_msg(system(command) == 0, "no function %s in gen/ or runtime/", name); /* NOLINT: our own words */
+        steps++;
+    }
+    ck_assert_int_eq(steps, 8);
+    for (const char *at = strstr(end, "\n| `"); at != NULL && at < strstr(end, "\n## The command");
+         at = strstr(at + 1, "\n| `")) {
+        char folder[64];
+        snprintf(folder, sizeof folder, "%.*s", (int)strcspn(at + 4, "`"), at + 4);
+        ck_assert_msg(access(folder, F_OK) == 0, "no folder %s", folder);
+    }
+    static const char *const targets[] = {"all", "run", "test", "check-all", "check-asan", "lint", "bench", "clean"};
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        char command[64];
+        snprintf(command, sizeof command, "grep -q '^%s:' Makefile", targets[i]);
+        ck_assert_msg(system(command) == 0, "no make target %s", targets[i]); /* NOLINT: our own words */
+        ck_assert_msg(strstr(readme, targets[i]) != NULL, "README.md does not name make %s", targets[i]);
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("readme");
+    TCase *tests = tcase_create("readme");
+    tcase_add_checked_fixture(tests, read_readme, NULL);
+    tcase_add_test(tests, readme_lists_every_status_and_no_other);
+    tcase_add_test(tests, readme_lists_every_environment_variable_and_no_other);
+    tcase_add_test(tests, the_environment_table_names_what_each_room_reads);
+    tcase_add_test(tests, readme_names_functions_folders_and_targets_that_exist);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
