@@ -1,0 +1,97 @@
+/* cache.h - the cache folder: who may write to it, its files, its locks. Internal to gen.
+ *
+ *   FOLDER/ab/KEY.dcpk        an image (the content key's entry)
+ *   FOLDER/ab/KEY.manifest    what a direct key led to
+ *   FOLDER/ab/KEY.toolchain   what a compiler's file was when it was asked for its version
+ *   FOLDER/ab/lock            permanent; one byte of it is locked while one key is built
+ *   FOLDER/ab/.tmp-*          a file on its way
+ * KEY is 32 hex digits, ab its first two. Everything degrades: a folder that is missing, full, foreign or read-only
+ * costs compile time and one warning, never the build. */
+#ifndef DCPK_GEN_CACHE_H
+#define DCPK_GEN_CACHE_H
+
+#include "gen/system.h"
+
+#include <dcpk/gen.h>
+
+#include <stdbool.h>
+
+#define CACHE_ENTRY ".dcpk"
+#define CACHE_MANIFEST ".manifest"
+#define CACHE_TOOLCHAIN ".toolchain"
+#define CACHE_TEMPORARY ".tmp-"
+enum { CACHE_FILE_MAX = 256 << 20, CACHE_NAME = 64 };
+
+/* One log line at most for each kind of trouble and each opened generator. */
+struct notice {
+    dcpk_log_fn *log;
+    void *self;
+};
+void notice_log(const struct notice *notice, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+struct cache {
+    const struct system *sys;
+    const struct notice *notice;
+    char *path;         /* NULL: memory only */
+    int root;           /* descriptor of the folder, -1: not open */
+    bool opened;        /* opening was tried */
+    bool warned;        /* a write has failed and was reported */
+    uid_t user;         /* the effective user */
+    int64_t trusted;    /* DCPK_CACHE_TRUST_UID, -1: none */
+    dcpk_status status; /* why root is -1, DCPK_OK for memory only */
+    char reason[512];
+};
+
+/* path: NULL or "" for memory only. Touches nothing yet. False when memory is out. */
+bool cache_init(struct cache *cache, const struct system *sys, const struct notice *notice, const char *path,
+                int64_t trusted);
+void cache_close(struct cache *cache);
+
+/* Opens the folder at first use, creating it when create is set. True when there is a folder to use. */
+bool cache_ready(struct cache *cache, bool create);
+/* The folder's trouble as an error; OK for a usable folder or memory only. */
+dcpk_status cache_status(struct cache *cache, dcpk_error *error);
+
+/* Owner and mode rule of folders and files: owned by the effective user, root or the trusted user, and not writable by
+ * group or others. UNTRUSTED with the command to run. */
+dcpk_status cache_trust(const struct cache *cache, const struct stat *st, const char *name, dcpk_error *error);
+
+/* Descriptor of the shard folder of a key, checked; -1 when it is not there or not to be trusted. */
+int cache_shard(struct cache *cache, const char *key, bool create, dcpk_error *error);
+
+/* Files. A file that cannot be had, for whatever reason, is a miss: NOT_FOUND, UNTRUSTED, IO or NOMEM. data gets a NUL
+ * behind its length bytes and is freed by the caller. */
+dcpk_status cache_read(struct cache *cache, const char *key, const char *suffix, char **data, size_t *length,
+                       dcpk_error *error);
+dcpk_status cache_read_at(const struct cache *cache, int shard, const char *name, char **data, size_t *length,
+                          dcpk_error *error);
+enum cache_write_mode {
+    CACHE_FIRST_WINS, /* link: *exists is set when there was one already */
+    CACHE_REPLACE     /* rename: the last one wins */
+};
+/* IO: the file is in place, but something behind it (removing the temporary, syncing the folder) failed. */
+dcpk_status cache_write(struct cache *cache, const char *key, const char *suffix, const void *data, size_t length,
+                        enum cache_write_mode mode, bool *exists, dcpk_error *error);
+/* Unlinks, trying again: network file systems answer EBUSY now and then. */
+int cache_unlink(const struct cache *cache, int shard, const char *name);
+
+/* One builder a key. Descriptor of the locked file, -1 when it could not be had in time: build anyway. */
+int cache_lock(struct cache *cache, const char *key, uint32_t timeout_ms);
+void cache_unlock(struct cache *cache, int lock);
+
+/* Images. Only a whole, valid image whose preimage is `preimage` comes out. */
+dcpk_status cache_entry_read(struct cache *cache, const char *key, dcpk_image **out, dcpk_error *error);
+/* Publishes; replaces an entry that is damaged, never one of a newer format. *cached: the folder holds this key now. */
+dcpk_status cache_entry_write(struct cache *cache, const char *key, const dcpk_image *image, bool *cached,
+                              dcpk_error *error);
+
+/* Warns once an opened generator about a write that failed; later ones are informational. */
+void cache_warn(struct cache *cache, const dcpk_error *error);
+
+/* Walks. See gen.h. */
+dcpk_status cache_visit(struct cache *cache, bool verify, int32_t (*visit)(void *, const dcpk_cache_entry *),
+                        void *self, dcpk_error *error);
+dcpk_status cache_get(struct cache *cache, const char *prefix, dcpk_image **out, dcpk_error *error);
+dcpk_status cache_clear(struct cache *cache, uint64_t *removed, dcpk_error *error);
+
+#endif

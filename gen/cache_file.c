@@ -1,0 +1,154 @@
+/* cache_file.c - whole files in a shard: read with a check of their owner, written so that no reader ever meets half of
+ * one and no crash leaves one. Owns temporaries from O_EXCL to their removal. */
+#include "gen/cache.h"
+
+#include "runtime/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_TRIES = 16, UNLINK_TRIES = 4 };
+
+static dcpk_status read_all(const struct cache *cache, int fd, size_t length, char *data, const char *name,
+                            dcpk_error *error) {
+    for (size_t at = 0; at < length;) {
+        ssize_t got = cache->sys->read(fd, data + at, length - at, (off_t)at);
+        if (got < 0) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot read %s", name);
+        if (got == 0) return dcpk_error_set(error, DCPK_E_IO, "%s became shorter while it was read", name);
+        at += (size_t)got;
+    }
+    return DCPK_OK;
+}
+
+static dcpk_status read_open(const struct cache *cache, int fd, const char *name, char **data, size_t *length,
+                             dcpk_error *error) {
+    struct stat st;
+    if (cache->sys->stat_fd(fd, &st) != 0) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot look at %s", name);
+    if (!S_ISREG(st.st_mode) || st.st_size > CACHE_FILE_MAX)
+        return dcpk_error_set(error, DCPK_E_CACHE, "%s is no file of the cache", name);
+    dcpk_status status = cache_trust(cache, &st, name, error);
+    if (status != DCPK_OK) return status;
+    size_t size = (size_t)st.st_size;
+    char *bytes = malloc(size + 1);
+    if (!bytes) return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for the %zu bytes of %s", size, name);
+    status = read_all(cache, fd, size, bytes, name, error);
+    if (status != DCPK_OK) {
+        free(bytes);
+        return status;
+    }
+    bytes[size] = '\0';
+    *data = bytes;
+    *length = size;
+    return DCPK_OK;
+}
+
+dcpk_status cache_read_at(const struct cache *cache, int shard, const char *name, char **data, size_t *length,
+                          dcpk_error *error) {
+    char shown[CACHE_NAME + 4];
+    snprintf(shown, sizeof shown, "%.2s/%s", name, name);
+    int fd = cache->sys->open(shard, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0) /* whatever the reason (ENOENT, ESTALE, EBUSY, EACCES): it is not to be had */
+        return dcpk_error_system(error, DCPK_E_NOT_FOUND, errno, "cannot open %s", shown);
+    dcpk_status status = read_open(cache, fd, shown, data, length, error);
+    cache->sys->close(fd);
+    return status;
+}
+
+dcpk_status cache_read(struct cache *cache, const char *key, const char *suffix, char **data, size_t *length,
+                       dcpk_error *error) {
+    char name[CACHE_NAME];
+    snprintf(name, sizeof name, "%s%s", key, suffix);
+    int shard = cache_shard(cache, key, false, error);
+    if (shard < 0) return error && error->code == DCPK_E_UNTRUSTED ? DCPK_E_UNTRUSTED : DCPK_E_NOT_FOUND;
+    dcpk_status status = cache_read_at(cache, shard, name, data, length, error);
+    cache->sys->close(shard);
+    return status;
+}
+
+int cache_unlink(const struct cache *cache, int shard, const char *name) {
+    int rc = -1;
+    for (int i = 0; i < UNLINK_TRIES && rc != 0; i++) {
+        rc = cache->sys->unlink(shard, name);
+        if (rc != 0 && errno == ENOENT) rc = 0;
+    }
+    return rc;
+}
+
+/* A new file that nobody else has, name 64 random bits; -1 with errno. */
+static int open_temporary(const struct cache *cache, int shard, char *name, size_t capacity) {
+    int fd = -1;
+    errno = EEXIST;
+    for (int i = 0; i < NAME_TRIES && fd < 0 && errno == EEXIST; i++) {
+        uint64_t random = 0;
+        if (cache->sys->random_bytes(&random, sizeof random) != 0)
+            random = (system_now_ms() << 20) + (uint64_t)(uintptr_t)name + (uint64_t)i;
+        snprintf(name, capacity, CACHE_TEMPORARY "%016llx", (unsigned long long)random);
+        fd = cache->sys->open(shard, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+    }
+    return fd;
+}
+
+static int write_all(const struct cache *cache, int fd, const char *data, size_t length) {
+    for (size_t at = 0; at < length;) {
+        ssize_t put = cache->sys->write(fd, data + at, length - at);
+        if (put <= 0) {
+            if (put == 0) errno = ENOSPC;
+            return -1;
+        }
+        at += (size_t)put;
+    }
+    return cache->sys->sync(fd);
+}
+
+/* *placed: name holds these bytes or, first wins, somebody's. 0 when the temporary is gone, too. */
+static int place(const struct cache *cache, int shard, const char *temporary, const char *name,
+                 enum cache_write_mode mode, bool *placed, bool *exists) {
+    if (mode == CACHE_REPLACE && cache->sys->rename(shard, temporary, name) == 0) {
+        *placed = true;
+        return 0;
+    }
+    int rc = mode == CACHE_REPLACE ? -1 : cache->sys->link(shard, temporary, name), reason = errno;
+    *exists = rc != 0 && mode == CACHE_FIRST_WINS && reason == EEXIST;
+    *placed = rc == 0 || *exists;
+    int left = cache_unlink(cache, shard, temporary);
+    if (*placed) return left;
+    errno = reason;
+    return -1;
+}
+
+static dcpk_status write_in_shard(const struct cache *cache, int shard, const char *name, const void *data,
+                                  size_t length, enum cache_write_mode mode, bool *exists, dcpk_error *error) {
+    char temporary[CACHE_NAME];
+    int fd = open_temporary(cache, shard, temporary, sizeof temporary);
+    if (fd < 0)
+        return dcpk_error_system(error, DCPK_E_CACHE, errno, "cannot create a file in %s/%.2s", cache->path, name);
+    int rc = write_all(cache, fd, data, length), reason = errno;
+    if (cache->sys->close(fd) != 0 && rc == 0) {
+        rc = -1;
+        reason = errno;
+    }
+    if (rc != 0) {
+        cache_unlink(cache, shard, temporary);
+        return dcpk_error_system(error, DCPK_E_CACHE, reason, "cannot write %s/%.2s/%s", cache->path, name, name);
+    }
+    bool placed = false;
+    if (place(cache, shard, temporary, name, mode, &placed, exists) == 0 && (*exists || cache->sys->sync(shard) == 0))
+        return DCPK_OK;
+    if (placed) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot tidy up in %s/%.2s", cache->path, name);
+    return dcpk_error_system(error, DCPK_E_CACHE, errno, "cannot publish %s/%.2s/%s", cache->path, name, name);
+}
+
+dcpk_status cache_write(struct cache *cache, const char *key, const char *suffix, const void *data, size_t length,
+                        enum cache_write_mode mode, bool *exists, dcpk_error *error) {
+    char name[CACHE_NAME];
+    bool found = false;
+    snprintf(name, sizeof name, "%s%s", key, suffix);
+    int shard = cache_shard(cache, key, true, error);
+    if (shard < 0) return DCPK_E_CACHE;
+    dcpk_status status = write_in_shard(cache, shard, name, data, length, mode, exists ? exists : &found, error);
+    cache->sys->close(shard);
+    return status;
+}

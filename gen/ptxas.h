@@ -1,0 +1,17 @@
+/* ptxas.h - the parts of the ptxas toolchain: finding the program, asking for its version, assembling. */
+#ifndef DCPK_GEN_PTXAS_H
+#define DCPK_GEN_PTXAS_H
+
+#include "gen/toolchain.h"
+
+/* ptxas_find.c: the program's path in toolchain->path and its file in *st. */
+dcpk_status ptxas_find(struct toolchain *toolchain, const struct toolchain_place *place, struct stat *st,
+                       dcpk_error *error);
+
+/* ptxas_version.c: fills toolchain->text, from the cache when this very file was asked before. */
+dcpk_status ptxas_identify(struct toolchain *toolchain, const struct toolchain_place *place, const struct stat *st,
+                           dcpk_error *error);
+/* Warns once when this version is known to miscompile for the architecture. */
+void ptxas_warn_of_faults(struct toolchain *toolchain, const struct notice *notice, const char *arch);
+
+#endif

@@ -1,0 +1,33 @@
+/* state.h - what a dcpk_gen is. Internal to gen; tests use gen_open_with to put their own system calls under it. */
+#ifndef DCPK_GEN_STATE_H
+#define DCPK_GEN_STATE_H
+
+#include "gen/cache.h"
+#include "gen/environment.h"
+#include "gen/expand.h"
+#include "gen/memory.h"
+#include "gen/toolchain.h"
+
+#include <pthread.h>
+
+struct dcpk_gen {
+    const struct system *sys;
+    struct notice notice;
+    struct environment environment;
+    char *program; /* the option ptxas, NULL: search */
+    uint32_t compile_timeout_ms, lock_timeout_ms;
+    struct expander *expander;
+    struct toolchain toolchain;
+    const struct toolchain_kind *kind;
+    bool toolchain_open;
+    struct cache cache;
+    struct memory memory;
+    pthread_mutex_t provider; /* held while a provider's get runs */
+};
+
+dcpk_status gen_open_with(const struct system *sys, const dcpk_gen_options *options, dcpk_gen **out, dcpk_error *error);
+
+/* Finds and identifies the compiler, once. */
+dcpk_status gen_toolchain(struct dcpk_gen *gen, dcpk_error *error);
+
+#endif

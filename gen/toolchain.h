@@ -1,0 +1,55 @@
+/* toolchain.h - what turns PTX into a cubin. One const vtable a kind; this version has ptxas. */
+#ifndef DCPK_GEN_TOOLCHAIN_H
+#define DCPK_GEN_TOOLCHAIN_H
+
+#include "gen/cache.h"
+#include "gen/expand.h"
+
+struct environment;
+
+/* An opened toolchain: found and identified. Zero it before opening. */
+struct toolchain {
+    const struct toolchain_kind *kind;
+    char *path;       /* of the program */
+    char text[256];   /* "ptxas 13.0.88 (build cuda_13.0.r13.0/compiler.36424714_0)" */
+    uint32_t started; /* compiler processes so far */
+    bool warned;      /* a known fault of this version was reported */
+    char **envp;      /* what the program's environment is */
+};
+
+/* What opening may use. cache: to remember a program's version by its file, so that a hit starts no process. */
+struct toolchain_place {
+    const struct system *sys;
+    const struct notice *notice;
+    const struct environment *environment;
+    struct cache *cache;
+    const char *program; /* dcpk_gen_options.ptxas, NULL: search */
+    uint32_t timeout_ms;
+};
+
+struct toolchain_output {
+    void *cubin; /* freed by the caller */
+    size_t length;
+};
+
+struct toolchain_kind {
+    const char *name;
+    dcpk_status (*open)(struct toolchain *toolchain, const struct toolchain_place *place, dcpk_error *error);
+    /* The option vector that a spec is assembled with, as one line of text: part of the keys. */
+    void (*options)(const dcpk_spec *spec, char *text, size_t capacity);
+    /* TOOLCHAIN with the log, template lines first; the output is still to be validated. */
+    dcpk_status (*assemble)(struct toolchain *toolchain, const struct toolchain_place *place, const dcpk_spec *spec,
+                            const struct expansion *expansion, struct toolchain_output *out, dcpk_error *error);
+    void (*close)(struct toolchain *toolchain);
+};
+
+extern const struct toolchain_kind toolchain_ptxas;
+
+/* By name ("ptxas"); NULL for one that this version has not. */
+const struct toolchain_kind *toolchain_kind_of(const char *name);
+
+/* scan_log.c: a compiler's log about an expansion's PTX, each "line N; ..." rewritten to the template's line. Appends
+ * to an error that is set, the first line that is blamed being the error's template line. */
+void scan_log(const struct expansion *expansion, const char *log, dcpk_error *error);
+
+#endif
