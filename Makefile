@@ -69,6 +69,9 @@ programs: $(BUILD)/dcpk $(BUILD)/libdcpk.so $(BUILD)/libdcpkcpu.so
 suites: programs $(TESTS) $(PROGRAMS)
 
 $(BUILD)/gen/%.o: CFLAGS_ALL += $(LUA_CFLAGS)
+# What gen is made of is part of every key: after an edit of the expander, old entries are misses.
+$(BUILD)/gen/key.o: CFLAGS_ALL += -DDCPK_GENERATOR_ID='"$(shell cat gen/*.c gen/*.h | cksum | cut -d' ' -f1)"'
+$(BUILD)/gen/key.o: $(GEN_SRC) $(wildcard gen/*.h)
 $(BUILD)/runtime/cpu/%.o: OPT := $(if $(findstring -fsanitize,$(OPT)),$(OPT),-O3 -g)
 $(BUILD)/%.o: %.c
 	$(call say,CC,$<)
