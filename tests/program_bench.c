@@ -42,17 +42,14 @@ static void fail(const char *what, const char *why) {
     exit(1);
 }
 
-/* build/dcpk, beside this program's folder. */
-static const char *command_path(void) {
-    static char path[4200];
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+static char build_folder[2048]; /* above this program's own */
+
+static void find_build_folder(void) {
+    ssize_t n = readlink("/proc/self/exe", build_folder, sizeof build_folder - 1);
     if (n <= 0) fail("where am I", strerror(errno));
-    self[n] = '\0';
+    build_folder[n] = '\0';
     for (int up = 0; up < 2; up++)
-        *strrchr(self, '/') = '\0';
-    snprintf(path, sizeof path, "%s/dcpk", self);
-    return path;
+        *strrchr(build_folder, '/') = '\0';
 }
 
 static double process_seconds(char *const *words) {
@@ -74,7 +71,7 @@ static double process_seconds(char *const *words) {
 static void bench_processes(void) {
     char command[4200], verb_gen[] = "gen", verb_build[] = "build", kernel[] = "dcp_value", heads[] = "heads=12",
                         dcp[] = "dcp=2", batch[] = "batch=17", version[] = "--version";
-    snprintf(command, sizeof command, "%s", command_path());
+    snprintf(command, sizeof command, "%s/dcpk", build_folder);
     char *nothing[] = {command, version, NULL};
     char *gen[] = {command, verb_gen, kernel, heads, dcp, batch, NULL};
     char *build[] = {command, verb_build, kernel, heads, dcp, batch, NULL};
@@ -157,7 +154,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench [--runs N] (1 to %d)\n", MAX_RUNS);
         return 2;
     }
-    dcpk_gen_options options = {.size = sizeof options};
+    find_build_folder();
+    char templates[5000];
+    snprintf(templates, sizeof templates, "%s/../templates:%s/../tests/templates", build_folder, build_folder);
+    dcpk_gen_options options = {.size = sizeof options, .template_path = templates};
     dcpk_gen *gen = NULL;
     dcpk_error error;
     dcpk_error_init(&error);

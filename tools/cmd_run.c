@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_USES, OPT_INJECT, OPT_JSON };
 static const struct option_row options[] = {
@@ -224,12 +225,29 @@ static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen
     return code;
 }
 
+/* The template folders of a run: the usual ones, then that of the kernel in the decode's place, which lies with the
+ * tests (EXE/../tests/templates in the source tree). */
+static void template_folders(char *path, size_t capacity) {
+    char program[2048];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash != NULL) *slash = '\0';
+    const char *given = getenv("DCPK_TEMPLATE_PATH");
+    if (given != NULL && given[0] != '\0')
+        snprintf(path, capacity, "%s:%s/../tests/templates", given, program);
+    else
+        snprintf(path, capacity, "%s/../templates:%s/../tests/templates", program, program);
+}
+
 static enum exit_code run(const struct command_line *line) {
     double begin = now();
+    char path[8192];
     struct run_plan *plan = must(calloc(1, sizeof *plan));
     dcpk_gen *gen = NULL;
     enum exit_code code = read_options(line, plan);
-    if (code == EXIT_DONE) code = open_gen(NULL, &gen);
+    template_folders(path, sizeof path);
+    if (code == EXIT_DONE) code = open_gen(path, &gen);
     if (code == EXIT_DONE) code = read_words(line, gen, plan);
     if (code == EXIT_DONE) code = run_plan_on(line, gen, plan, begin);
     dcpk_gen_close(gen);
