@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { USES_AHEAD = 128 }; /* of launches before the host waits; the protocol asks for at most 256 */
+
 void scenario_options_init(struct scenario_options *options, dcpk_gen *gen, int32_t heads, int32_t dcp) {
     *options = (struct scenario_options){.gen = gen, .heads = heads, .dcp = dcp};
     options->q = options->cap = options->qh = options->sms = options->reserve = options->publish = DCPK_UNSET;
@@ -61,7 +63,7 @@ static dcpk_status open_device(const struct scenario *s, int32_t ordinal, dcpk_d
                                    .kind = s->options.device,
                                    .library = s->options.library,
                                    .ordinal = ordinal,
-                                   .pdl = s->options.phased ? 0 : 1,
+                                   .pdl = s->options.phased ? 0 : -1,
                                    .multicast = s->options.publish == DCPK_PUBLISH_MULTICAST ? 1 : -1};
     return dcpk_device_open(&options, out, error);
 }
@@ -71,7 +73,13 @@ static dcpk_status open_device(const struct scenario *s, int32_t ordinal, dcpk_d
 static dcpk_status configure_cpu(struct scenario *s, dcpk_error *error) {
     dcpk_device *device = NULL;
     dcpk_device_info info = {.size = sizeof info};
-    dcpkcpu_options options = {.size = sizeof options};
+    dcpkcpu_options options = {.size = sizeof options,
+                               .sms = 132,
+                               .major = 9,
+                               .multicast = 1,
+                               .schedule = DCPKCPU_FAIR,
+                               .store_delay = 200,
+                               .livelock_rounds = 200000};
     int (*configure)(const dcpkcpu_options *) = NULL;
     Dl_info where;
     dcpk_status status = open_device(s, 0, &device, error);
@@ -121,7 +129,8 @@ static dcpk_status open_boxes(struct scenario *s, dcpk_error *error) {
                             .cap = s->base.cap,
                             .qh = s->base.qh,
                             .publish = s->base.publish == DCPK_UNSET ? DCPK_PUBLISH_PEER : s->base.publish,
-                            .bound_ns = s->options.bound_ns};
+                            .bound_ns = s->options.bound_ns,
+                            .event_ordered = s->options.phased && s->base.split == 1};
     for (int32_t r = 0; r < s->dcp; r++) {
         dcpk_status status = dcpk_box_create(s->ranks[r].device, &shape, r, &s->ranks[r].box, error);
         if (status != DCPK_OK) {
@@ -292,9 +301,11 @@ dcpk_status scenario_run(struct scenario *s, dcpk_error *error) {
     double begin = scenario_now();
     for (int32_t u = 0; u < s->uses && status == DCPK_OK; u++) {
         status = scenario_launch(s, u, error);
-        if (status == DCPK_OK && s->options.sync_each) {
+        if (status == DCPK_OK && (s->options.sync_each || u % USES_AHEAD == USES_AHEAD - 1)) {
             status = sync_all(s, error);
-            status = status == DCPK_OK ? scan_all(s, u, error) : status;
+            if (status == DCPK_OK && s->options.sync_each) {
+                status = scan_all(s, u, error);
+            }
         }
     }
     if (status == DCPK_OK) {

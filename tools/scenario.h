@@ -26,6 +26,18 @@ enum scenario_nasty {
     NASTY_ALL = 127
 };
 
+/* The host inputs of one use on one rank, before they are uploaded; kv_b and q_a_norm are the rank's for all uses,
+ * totals are all ranks'. Shapes as in args.def; rows and lse are what the decode's stand-in writes. */
+struct scenario_inputs {
+    int32_t batch;
+    uint16_t *rows, *qkv, *kv_b, *q_a_norm;
+    size_t pitch, first_gate; /* of qkv, in elements */
+    float *lse;
+    uint8_t *query;
+    int32_t *lens, *totals;
+};
+typedef void scenario_edit_fn(void *self, int32_t use, int32_t rank, const struct scenario_inputs *inputs);
+
 enum scenario_inject { INJECT_NONE, INJECT_ROWS, INJECT_QUERY, INJECT_GATE, INJECT_WEIGHT, INJECT_QKV };
 
 struct scenario_options {
@@ -42,11 +54,16 @@ struct scenario_options {
     uint32_t nasty;    /* enum scenario_nasty */
     uint64_t seed;     /* of the inputs */
     uint64_t bound_ns; /* of polls; 0: the box's default */
-    int32_t phased;    /* 1: kernel by kernel over all ranks with a synchronisation between, no PDL */
-    int32_t chain;     /* 1: launches say CHAIN_WAITS */
+    int32_t phased; /* 1: kernel by kernel over all ranks with a synchronisation between, no PDL; with split=1 the box
+                       is event_ordered */
+    int32_t chain;  /* 1: launches say CHAIN_WAITS */
     int32_t sync_each; /* 1: synchronise and scan the mailboxes after every use, not only at the end */
     int32_t pieces;    /* 1: kernels are launched one by one, not as a dcpk_layer (implied by phased and by dcp = 1) */
-    int32_t inject;    /* enum scenario_inject: one bit of that input of rank 0, use 0, flipped on the device */
+    int32_t sms_step;  /* rank r plans for sms - r * sms_step multiprocessors: grids may differ between ranks */
+    int32_t parity_skew;    /* 1: parity=arg gets the wrong parity */
+    scenario_edit_fn *edit; /* called for every use and rank when the inputs are made; NULL: none */
+    void *edit_self;
+    int32_t inject; /* enum scenario_inject: one bit of that input of rank 0, use 0, flipped on the device */
 };
 /* Every key DCPK_UNSET, heads and dcp as given, everything else 0. */
 void scenario_options_init(struct scenario_options *options, dcpk_gen *gen, int32_t heads, int32_t dcp);

@@ -55,16 +55,26 @@ static dcpk_status image_get(void *self, const dcpk_spec *spec, dcpk_image **out
     return DCPK_OK;
 }
 
+/* The keys that all kernels of the plan share. */
+static void base_of(const struct plan *plan, dcpk_spec *base) {
+    const struct scenario *s = plan->scenario;
+    *base = s->base;
+    base->batch = plan->batch;
+    if (s->options.sms_step) {
+        base->sms -= plan->rank->index * s->options.sms_step;
+    }
+}
+
 /* The keys of base that the kernel takes; a kernel of our own gets those of the box's shape. */
-static void spec_of(const struct scenario *s, const char *kernel, int32_t batch, dcpk_spec *spec) {
-    dcpk_spec base = s->base;
-    base.batch = batch;
+static void spec_of(const struct plan *plan, const char *kernel, dcpk_spec *spec) {
+    dcpk_spec base;
+    base_of(plan, &base);
     dcpk_spec_init(spec, kernel);
     memcpy(spec->arch, base.arch, sizeof spec->arch);
     if (dcpk_kernel_id_of(kernel) == DCPK_KERNEL_NONE) {
         spec->heads = base.heads;
         spec->dcp = base.dcp;
-        spec->batch = batch;
+        spec->batch = base.batch;
         spec->cap = base.cap;
         spec->qh = base.qh;
         return;
@@ -91,7 +101,7 @@ static dcpk_status load(struct scenario *s, struct plan *plan, int phase, dcpk_e
     if (plan->kernels[phase] || !exists(s, phase)) {
         return DCPK_OK;
     }
-    spec_of(s, phase_kernel[phase], plan->batch, &spec);
+    spec_of(plan, phase_kernel[phase], &spec);
     dcpk_status status = dcpk_spec_resolve(&spec, error);
     if (status == DCPK_OK) {
         status = image_get(s, &spec, &image, error);
@@ -169,8 +179,8 @@ static dcpk_status decode(void *self, const dcpk_args *args, dcpk_box *box, void
 }
 
 static dcpk_status open_layer(struct scenario *s, struct plan *plan, dcpk_error *error) {
-    dcpk_spec base = s->base;
-    base.batch = plan->batch;
+    dcpk_spec base;
+    base_of(plan, &base);
     dcpk_layer_options options = {
         .size = sizeof options, .provider = &s->provider, .base = &base, .decode = decode, .decode_self = plan};
     dcpk_status status = load(s, plan, PHASE_NORM, error);
@@ -265,7 +275,7 @@ static dcpk_status prepare(struct scenario *s, int32_t use, int32_t r, int32_t b
     }
     (*plan)->now = &s->use[use].ranks[r];
     fill_args(s, rank, (*plan)->now, args);
-    args->use_parity = rank->opened & 1;
+    args->use_parity = (rank->opened & 1) ^ (uint32_t)(s->options.parity_skew != 0);
     return DCPK_OK;
 }
 

@@ -260,6 +260,22 @@ static bool allocate(struct scenario *s) {
     return true;
 }
 
+static void edit(struct scenario *s, int32_t index, int32_t r) {
+    struct rank_use *here = &s->use[index].ranks[r];
+    struct scenario_inputs inputs = {.batch = s->use[index].batch,
+                                     .rows = here->rows,
+                                     .qkv = here->qkv,
+                                     .kv_b = s->ranks[r].kv_b,
+                                     .q_a_norm = s->ranks[r].q_a_norm,
+                                     .pitch = s->pitch,
+                                     .first_gate = ROW_START_GATE,
+                                     .lse = here->lse,
+                                     .query = here->query,
+                                     .lens = here->lens,
+                                     .totals = s->use[index].totals};
+    s->options.edit(s->options.edit_self, index, r, &inputs);
+}
+
 bool scenario_inputs_make(struct scenario *s) {
     struct random random;
     struct table *table = malloc(sizeof *table);
@@ -273,6 +289,9 @@ bool scenario_inputs_make(struct scenario *s) {
         table_fill(table, &random, 1);
         for (int32_t u = 0; u < s->uses; u++) {
             make_use(s, u, table, &random);
+            for (int32_t r = 0; s->options.edit && r < s->dcp; r++) {
+                edit(s, u, r);
+            }
         }
     }
     free(table);

@@ -6,7 +6,7 @@
 
 #include <tools/scenario.h>
 
-enum { MAX_RANKS = 32, MAX_IMAGES = 64, MAX_BATCHES = 8, ROW_START_GATE = 2112, ROW_PADDING = 16 };
+enum { MAX_RANKS = 32, MAX_IMAGES = 192, MAX_BATCHES = 32, ROW_START_GATE = 2112, ROW_PADDING = 16 };
 enum { GUARD_BYTES = 2048, GUARD_WORD = 0x5EAD5EAD };
 
 /* The four buffers that kernels write and a fresh use expects to hold the guard pattern. */

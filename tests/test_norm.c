@@ -1,0 +1,181 @@
+/* test_norm.c - query_norm: q_c bit for bit as the stated FP32 operation order gives it, in both forms, at every batch.
+ * Judges: the replay of reference.h (independent of the templates) and FP64. May call: tests/exchange.h, the runtime.
+ */
+#include <tests/exchange.h>
+
+#include <tools/numbers.h>
+#include <tools/reference.h>
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PITCH = 1536 + 40, GUARD = 512, MOST_ROWS = 512 };
+static const float eps = 1e-5f;
+
+/* One device, rows of every scale, and the rows' places on it. */
+struct norm_bench {
+    dcpk_gen *gen;
+    dcpk_device *device;
+    void *stream;
+    uint16_t *qkv, gamma[REF_Q_LORA], *got;
+    uint64_t d_qkv, d_gamma, d_qc;
+};
+
+static struct norm_bench bench;
+
+/* Row r: normal numbers scaled by 2^(r % 41 - 20); every seventh has one great value, every eleventh is zero, every
+ * thirteenth holds a NaN or an infinity. */
+static void make_rows(struct random *random) {
+    for (int row = 0; row < MOST_ROWS; row++) {
+        uint16_t *x = bench.qkv + (size_t)row * PITCH;
+        for (int i = 0; i < PITCH; i++) {
+            x[i] = i < REF_Q_LORA ? bf16_from_double(ldexp(random_normal(random), row % 41 - 20)) : 0x7FC0;
+        }
+        if (row % 7 == 3) {
+            x[random_below(random, REF_Q_LORA)] = bf16_from_double(ldexp(3000, row % 41 - 20));
+        }
+        if (row % 11 == 5) {
+            memset(x, 0, REF_Q_LORA * 2);
+        }
+        if (row % 13 == 9) {
+            x[random_below(random, REF_Q_LORA)] = row % 2 ? 0x7FC0 : 0xFF80;
+        }
+    }
+}
+
+static void open_bench(void) {
+    dcpk_error error;
+    dcpk_device_options options = {.size = sizeof options, .kind = "cpu", .pdl = 1, .multicast = -1};
+    struct random random;
+    dcpk_error_init(&error);
+    random_seed(&random, 5);
+    bench.gen = exchange_gen(NULL);
+    bench.qkv = malloc((size_t)MOST_ROWS * PITCH * 2);
+    bench.got = malloc((size_t)MOST_ROWS * REF_Q_LORA * 2 + GUARD);
+    ck_assert(bench.qkv && bench.got);
+    make_rows(&random);
+    for (int i = 0; i < REF_Q_LORA; i++) {
+        bench.gamma[i] = bf16_from_double(1 + random_normal(&random) / 3);
+    }
+    MUST(dcpk_device_open(&options, &bench.device, &error));
+    MUST(dcpk_stream_create(bench.device, &bench.stream, &error));
+    MUST(dcpk_mem_alloc(bench.device, (uint64_t)MOST_ROWS * PITCH * 2, &bench.d_qkv, &error));
+    MUST(dcpk_mem_alloc(bench.device, sizeof bench.gamma, &bench.d_gamma, &error));
+    MUST(dcpk_mem_alloc(bench.device, (uint64_t)MOST_ROWS * REF_Q_LORA * 2 + GUARD, &bench.d_qc, &error));
+    MUST(dcpk_mem_write(bench.device, bench.d_qkv, bench.qkv, (uint64_t)MOST_ROWS * PITCH * 2, &error));
+    MUST(dcpk_mem_write(bench.device, bench.d_gamma, bench.gamma, sizeof bench.gamma, &error));
+}
+
+static void close_bench(void) {
+    dcpk_device_close(bench.device);
+    dcpk_gen_close(bench.gen);
+    free(bench.qkv);
+    free(bench.got);
+}
+
+/* Runs batch rows; afterwards bench.got holds q_c and the guard behind it. */
+static void run_norm(int32_t batch, int32_t tiled_from) {
+    dcpk_error error;
+    dcpk_spec spec;
+    dcpk_image *image = NULL;
+    dcpk_kernel *kernel = NULL;
+    uint64_t bytes = (uint64_t)batch * REF_Q_LORA * 2 + GUARD;
+    dcpk_error_init(&error);
+    dcpk_spec_init(&spec, "query_norm");
+    spec.heads = 12;
+    spec.batch = batch;
+    spec.tiled_from = tiled_from;
+    MUST(dcpk_spec_resolve(&spec, &error));
+    MUST(dcpk_gen_build(bench.gen, &spec, &image, NULL, &error));
+    MUST(dcpk_kernel_load(bench.device, image, bench.stream, &kernel, &error));
+    MUST(dcpk_mem_fill32(bench.device, bench.d_qc, 0xABCDABCDu, bytes / 4, &error));
+    dcpk_args args = {.size = sizeof args,
+                      .qkv = bench.d_qkv,
+                      .q_a_norm = bench.d_gamma,
+                      .qc = bench.d_qc,
+                      .pitch = PITCH,
+                      .eps = eps};
+    MUST(dcpk_kernel_launch(kernel, 0, &args, NULL, bench.stream, 0, &error));
+    MUST(dcpk_stream_sync(bench.device, bench.stream, &error));
+    MUST(dcpk_mem_read(bench.device, bench.got, bench.d_qc, bytes, &error));
+    MUST(dcpk_kernel_free(kernel, &error));
+    dcpk_image_free(image);
+}
+
+static void check_norm(int32_t batch, enum reference_form form) {
+    uint16_t want[REF_Q_LORA];
+    for (int32_t row = 0; row < batch; row++) {
+        const uint16_t *x = bench.qkv + (size_t)row * PITCH, *got = bench.got + (size_t)row * REF_Q_LORA;
+        uint32_t differ = reference_norm_replay(form, x, bench.gamma, eps, 2, got);
+        ck_assert_msg(differ == 0, "batch %d row %d: %u values differ from the %s order", batch, row, differ,
+                      form == FORM_TILED ? "tiled" : "scalar");
+        reference_norm(x, bench.gamma, (double)eps, want, NULL);
+        for (int i = 0; i < REF_Q_LORA; i++) {
+            ck_assert_msg(bf16_steps(got[i], want[i]) <= 1, "batch %d row %d column %d: %04x, FP64 says %04x", batch,
+                          row, i, got[i], want[i]);
+        }
+    }
+    const uint16_t *behind = bench.got + (size_t)batch * REF_Q_LORA;
+    for (int i = 0; i < GUARD / 2; i++) {
+        ck_assert_msg(behind[i] == 0xABCD, "batch %d: something was written behind the last row", batch);
+    }
+}
+
+/* Batches 1..40 and around every multiple of eight rows that a spec can end at. */
+static int32_t nth_batch(int index) {
+    static const int32_t far[] = {47, 48, 49, 63, 64, 65, 100, 127, 128, 129, 200, 255, 256, 257, 511, 512};
+    return index < 40 ? index + 1 : far[index - 40];
+}
+enum { BATCHES = 56 };
+
+START_TEST(norm_scalar_form_is_exact_at_every_batch) {
+    run_norm(nth_batch(_i), 513);
+    check_norm(nth_batch(_i), FORM_SCALAR);
+}
+END_TEST
+
+START_TEST(norm_tiled_form_is_exact_at_every_batch) {
+    run_norm(nth_batch(_i), 1);
+    check_norm(nth_batch(_i), FORM_TILED);
+}
+END_TEST
+
+START_TEST(norm_tiled_from_says_where_the_tiled_form_begins) {
+    run_norm(15, 16);
+    check_norm(15, FORM_SCALAR);
+    run_norm(16, 16);
+    check_norm(16, FORM_TILED);
+    run_norm(17, 17);
+    check_norm(17, FORM_TILED);
+    run_norm(16, 17);
+    check_norm(16, FORM_SCALAR);
+}
+END_TEST
+
+/* The two orders are told apart by the very comparison used here: else the tests above would say nothing. */
+START_TEST(norm_replay_tells_the_forms_apart) {
+    uint32_t differ = 0;
+    run_norm(40, 1);
+    for (int32_t row = 0; row < 40; row++) {
+        /* without slack in the root, the sums' last bits show */
+        differ += reference_norm_total(FORM_SCALAR, bench.qkv + (size_t)row * PITCH) !=
+                  reference_norm_total(FORM_TILED, bench.qkv + (size_t)row * PITCH);
+    }
+    ck_assert_uint_gt(differ, 10);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("norm");
+    TCase *tests = tcase_create("norm");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, open_bench, close_bench);
+    suite_add_tcase(suite, tests);
+    tcase_add_loop_test(tests, norm_scalar_form_is_exact_at_every_batch, 0, BATCHES);
+    tcase_add_loop_test(tests, norm_tiled_form_is_exact_at_every_batch, 0, BATCHES);
+    tcase_add_test(tests, norm_tiled_from_says_where_the_tiled_form_begins);
+    tcase_add_test(tests, norm_replay_tells_the_forms_apart);
+    return exchange_main(suite);
+}
