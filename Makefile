@@ -115,4 +115,6 @@ $(BUILD)/tests/%: $(BUILD)/tests/program_%.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# Objects stay, also those that a pattern rule made on the way.
+.SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
