@@ -3,7 +3,8 @@
  *
  * Promises checked for each spec: it is refused with a rule that has a text, never when spec.md says "not
  * refusable"; or it expands, to the same bytes when expanded again from its canonical text; and it assembles.
- * Options: --seed N --expand N --assemble N --jobs N. One worker process a job; each owns every jobs-th spec. */
+ * Options: --seed N --expand N --assemble N --jobs N, --refusals to see each. One worker process a job; each owns every
+ * jobs-th spec. */
 #include <dcpk/gen.h>
 
 #include <getopt.h>
@@ -18,12 +19,14 @@
 struct plan {
     uint64_t seed;
     long expand, assemble, jobs;
+    bool show_refusals;
 };
 
 struct counts {
     long expanded, assembled, refused, wrong;
     long by_kernel[4];
     double expand_seconds, assemble_seconds;
+    bool show_refusals;
 };
 
 static const char *const kernels[] = {"query_norm", "query_push", "query_wait", "dcp_value"};
@@ -154,6 +157,7 @@ static bool check_spec(dcpk_gen *gen, dcpk_spec *spec, bool must, bool again, bo
         bool by_rule =
             (status == DCPK_E_SPEC || status == DCPK_E_ARCH) && strlen(error.text) > strlen(spec->kernel) + 4;
         counts->refused++;
+        if (counts->show_refusals) printf("check-all: refused: %s\n    %s\n", canonical, error.text);
         if (must || !by_rule)
             wrong(counts, must ? "refused, but is not refusable" : "fails, but by no rule", canonical, error.text);
         return false;
@@ -177,7 +181,7 @@ static bool check_spec(dcpk_gen *gen, dcpk_spec *spec, bool must, bool again, bo
 }
 
 static struct counts work(const struct plan *plan, long job) {
-    struct counts counts = {0};
+    struct counts counts = {.show_refusals = plan->show_refusals};
     dcpk_gen_options options = {.size = sizeof options, .cache_dir = ""};
     dcpk_gen *gen = NULL;
     dcpk_error error;
@@ -235,18 +239,18 @@ static bool run_jobs(const struct plan *plan, struct counts *sum) {
 }
 
 static bool read_options(int argc, char **argv, struct plan *plan) {
-    static const struct option longs[] = {{"seed", required_argument, NULL, 's'},
-                                          {"expand", required_argument, NULL, 'e'},
-                                          {"assemble", required_argument, NULL, 'a'},
-                                          {"jobs", required_argument, NULL, 'j'},
-                                          {NULL, 0, NULL, 0}};
-    for (int c; (c = getopt_long(argc, argv, "s:e:a:j:", longs, NULL)) != -1;) {
-        long value = c == '?' ? -1 : strtol(optarg, NULL, 10);
+    static const struct option longs[] = {
+        {"seed", required_argument, NULL, 's'},     {"expand", required_argument, NULL, 'e'},
+        {"assemble", required_argument, NULL, 'a'}, {"jobs", required_argument, NULL, 'j'},
+        {"refusals", no_argument, NULL, 'r'},       {NULL, 0, NULL, 0}};
+    for (int c; (c = getopt_long(argc, argv, "s:e:a:j:r", longs, NULL)) != -1;) {
+        long value = c == '?' ? -1 : c == 'r' ? 0 : strtol(optarg, NULL, 10);
         if (value < 0 || (c == 'j' && (value < 1 || value > 256))) return false;
         if (c == 's') plan->seed = (uint64_t)value;
         if (c == 'e') plan->expand = value;
         if (c == 'a') plan->assemble = value;
         if (c == 'j') plan->jobs = value;
+        if (c == 'r') plan->show_refusals = true;
     }
     return optind == argc;
 }
@@ -254,7 +258,7 @@ static bool read_options(int argc, char **argv, struct plan *plan) {
 int main(int argc, char **argv) {
     struct plan plan = {.seed = 1, .expand = 20000, .assemble = 1500, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     if (!read_options(argc, argv, &plan)) {
-        fprintf(stderr, "usage: check_all [--seed N] [--expand N] [--assemble N] [--jobs N]\n");
+        fprintf(stderr, "usage: check_all [--seed N] [--expand N] [--assemble N] [--jobs N] [--refusals]\n");
         return 2;
     }
     struct counts sum = {0};
