@@ -1,3 +1,227 @@
+/* lint.c - owns the rules that every emitted kernel keeps; each breach is blamed on the template line that wrote it.
+ *  1. A kernel that touches global memory executes griddepcontrol.wait, in every thread: no guard, no way past it.
+ *  2. Before the wait it stores nothing, and loads only what the template marks `// const_input` (weights, tables made
+ *     before any launch). Public: flashinfer#5081, flash-attention#2498.
+ *  3. It waits before it lets its dependents in: else they see the signal of a kernel two before. flashinfer#3835.
+ *  4. Every instruction is one of the declared .version and .target. triton#8539, openxla/xla#4970.
+ * Also fills entry_info.waits. Reads text only; must not know Lua. */
 #include "gen/lint.h"
+#include "gen/ptx_scan.h"
+#include "runtime/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-dcpk_status lint(struct expansion *out, dcpk_error *error) { (void)error; for (uint32_t i=0;i<out->entry_count;i++) out->entries[i].waits=strstr(out->ptx,"griddepcontrol.wait")!=NULL; return DCPK_OK; }
+
+enum access { NO_ACCESS, LOAD, STORE };
+
+struct instruction_need {
+    const char *head, *part;
+    uint32_t ptx;
+    const char *targets;
+};
+
+static const struct instruction_need needs[] = {
+#define I(head, part, ptx, targets) {head, part, ptx, targets},
+#include "gen/instructions.def"
+#undef I
+};
+
+struct linter {
+    struct expansion *x;
+    struct ptx_statement *statements; /* of the entry at hand */
+    size_t count, capacity;
+    dcpk_status status;
+    dcpk_error *error;
+};
+
+static void complain(struct linter *l, uint32_t line, const char *message) {
+    if (l->status != DCPK_OK) return;
+    l->status = dcpk_error_set(l->error, DCPK_E_LINT, "%s", "");
+    expansion_blame(l->x, line, message, l->error);
+}
+
+/* ---- what an opcode is ---- */
+
+static bool has_part(struct ptx_text opcode, const char *word) {
+    struct ptx_text part;
+    for (size_t from = 0; ptx_part(opcode, &from, &part);)
+        if (ptx_text_is(part, word)) return true;
+    return false;
+}
+
+/* "cp.async.bulk" begins cp.async.bulk.commit_group, and not cp.async.bulky. */
+static bool begins(struct ptx_text opcode, const char *head) {
+    size_t length = strlen(head);
+    return opcode.length >= length && memcmp(opcode.at, head, length) == 0 &&
+           (opcode.length == length || opcode.at[length] == '.');
+}
+
+/* Position of the first part that is `space`, or `space::...`; -1 without. */
+static int space_at(struct ptx_text opcode, const char *space) {
+    struct ptx_text part;
+    size_t length = strlen(space);
+    int at = 0;
+    for (size_t from = 0; ptx_part(opcode, &from, &part); at++)
+        if (part.length >= length && memcmp(part.at, space, length) == 0 &&
+            (part.length == length || part.at[length] == ':'))
+            return at;
+    return -1;
+}
+
+/* Copies: destination first, then source. */
+static enum access copy_access(struct ptx_text opcode) {
+    int global = space_at(opcode, "global"), shared = space_at(opcode, "shared");
+    if (global < 0) return NO_ACCESS; /* groups, or shared to shared */
+    return shared >= 0 && global < shared ? STORE : LOAD;
+}
+
+static enum access access_of(struct ptx_text opcode) {
+    static const struct {
+        const char *head;
+        enum access access;
+    } heads[] = {{"ld", LOAD},    {"ldu", LOAD},    {"prefetch", LOAD},  {"prefetchu", LOAD},  {"tex", LOAD},
+                 {"tld4", LOAD},  {"suld", LOAD},   {"st", STORE},       {"atom", STORE},      {"red", STORE},
+                 {"sust", STORE}, {"sured", STORE}, {"multimem", STORE}, {"tensormap", STORE}, {"discard", STORE}};
+    if (begins(opcode, "cp") || begins(opcode, "cp.reduce")) return copy_access(opcode);
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        if (!begins(opcode, heads[i].head)) continue;
+        bool elsewhere = space_at(opcode, "shared") >= 0 || space_at(opcode, "local") >= 0 ||
+                         space_at(opcode, "param") >= 0 || space_at(opcode, "const") >= 0;
+        return elsewhere ? NO_ACCESS : heads[i].access; /* no space named: a generic address may be global */
+    }
+    return NO_ACCESS;
+}
+
+/* ---- rule 4 ---- */
+
+static bool target_serves(const char *target, const char *targets) {
+    size_t length = strlen(target);
+    if (*targets == '\0') return true;
+    if (targets[strlen(targets) - 1] == '+') return strtol(target + 3, NULL, 10) >= strtol(targets + 3, NULL, 10);
+    for (const char *at = targets; (at = strstr(at, target)) != NULL; at += length)
+        if ((at == targets || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return true;
+    return false;
+}
+
+static void check_instruction(struct linter *l, const struct ptx_statement *st) {
+    char message[256];
+    int length = st->name.length > 60 ? 60 : (int)st->name.length;
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        const struct instruction_need *need = &needs[i];
+        if (!begins(st->name, need->head) || (need->part[0] != '\0' && !has_part(st->name, need->part))) continue;
+        if (!target_serves(l->x->target, need->targets)) {
+            snprintf(message, sizeof message, "%.*s needs target %s and the kernel declares %s: say need{target=...}",
+                     length, st->name.at, need->targets, l->x->target);
+            complain(l, st->line, message);
+        } else if (need->ptx > l->x->ptx_version) {
+            snprintf(message, sizeof message,
+                     "%.*s needs PTX %u.%u and the kernel declares %u.%u: say need{ptx=\"%u.%u\"}", length, st->name.at,
+                     need->ptx / 10, need->ptx % 10, l->x->ptx_version / 10, l->x->ptx_version % 10, need->ptx / 10,
+                     need->ptx % 10);
+            complain(l, st->line, message);
+        }
+    }
+}
+
+/* ---- rules 1 to 3 ---- */
+
+/* Whether the line, or one that its statement goes on to, carries the mark. */
+static bool marked(const struct ptx_statement *st) {
+    const char *end = st->rest.at + st->rest.length;
+    const char *stop = end + strcspn(end, "\n");
+    return memmem(st->name.at, (size_t)(stop - st->name.at), "// const_input", 14) != NULL;
+}
+
+/* Whether a branch to the label may come out behind statement `wait`. Of labels of the same name any may be meant. */
+static bool leads_past(const struct linter *l, struct ptx_text label, size_t wait) {
+    bool found = false;
+    for (size_t i = 0; i < l->count; i++) {
+        const struct ptx_statement *st = &l->statements[i];
+        if (st->kind != PTX_LABEL || st->name.length != label.length ||
+            memcmp(st->name.at, label.at, label.length) != 0)
+            continue;
+        if (i > wait) return true;
+        found = true;
+    }
+    return !found;
+}
+
+static void check_before(struct linter *l, const struct ptx_statement *st, size_t wait) {
+    enum access access = access_of(st->name);
+    if (begins(st->name, "griddepcontrol.launch_dependents"))
+        complain(l, st->line, "launch_dependents before griddepcontrol.wait: a kernel waits before it triggers");
+    else if (access == STORE)
+        complain(l, st->line, "a store or atomic before griddepcontrol.wait: the kernel before this one may still run");
+    else if (access == LOAD && !marked(st))
+        complain(
+            l, st->line,
+            "a load before griddepcontrol.wait: the kernel before this one may not have written it yet (a weight, or a "
+            "table made before any launch, says so: // const_input)");
+    else if (begins(st->name, "bra") && leads_past(l, ptx_word(st->rest), wait))
+        complain(l, st->line, "a branch that may lead past griddepcontrol.wait");
+    else if (begins(st->name, "brx") || begins(st->name, "call"))
+        complain(l, st->line, "an indirect branch or a call before griddepcontrol.wait: it may lead past it");
+    else if (begins(st->name, "ret") || begins(st->name, "exit"))
+        complain(l, st->line,
+                 "a thread leaves before griddepcontrol.wait: the next kernel would not wait for the one before");
+}
+
+static void check_without_wait(struct linter *l) {
+    for (size_t i = 0; i < l->count; i++) {
+        const struct ptx_statement *st = &l->statements[i];
+        if (st->kind != PTX_INSTRUCTION) continue;
+        if (access_of(st->name) != NO_ACCESS)
+            complain(l, st->line, "the kernel touches global memory and never executes griddepcontrol.wait");
+        if (begins(st->name, "griddepcontrol.launch_dependents"))
+            complain(l, st->line, "launch_dependents in a kernel that never executes griddepcontrol.wait");
+    }
+}
+
+static void check_entry(struct linter *l, dcpk_entry_info *entry) {
+    size_t wait = 0;
+    while (wait < l->count && (l->statements[wait].kind != PTX_INSTRUCTION ||
+                               !ptx_text_is(l->statements[wait].name, "griddepcontrol.wait")))
+        wait++;
+    entry->waits = wait < l->count;
+    for (size_t i = 0; i < l->count; i++) {
+        const struct ptx_statement *st = &l->statements[i];
+        if (st->kind != PTX_INSTRUCTION) continue;
+        if (i < wait && wait < l->count) check_before(l, st, wait);
+        if (i == wait && st->guarded)
+            complain(l, st->line, "griddepcontrol.wait under a predicate: every thread waits");
+        check_instruction(l, st);
+    }
+    if (wait == l->count) check_without_wait(l);
+}
+
+static void keep(struct linter *l, const struct ptx_statement *st) {
+    if (l->count == l->capacity) {
+        size_t capacity = l->capacity * 2 + 512;
+        struct ptx_statement *more = realloc(l->statements, capacity * sizeof *more);
+        if (more == NULL) {
+            if (l->status == DCPK_OK) l->status = dcpk_error_set(l->error, DCPK_E_NOMEM, "no memory for the lint");
+            return;
+        }
+        l->statements = more;
+        l->capacity = capacity;
+    }
+    l->statements[l->count++] = *st;
+}
+
+dcpk_status lint(struct expansion *x, dcpk_error *error) {
+    struct linter l = {.x = x, .error = error};
+    struct ptx_scanner scanner;
+    struct ptx_statement st;
+    uint32_t entry = 0;
+    int depth = 0;
+    ptx_scan(&scanner, x->ptx, x->ptx_length);
+    while ((st = ptx_next(&scanner)).kind != PTX_END && l.status == DCPK_OK) {
+        depth += (st.kind == PTX_OPEN) - (st.kind == PTX_CLOSE);
+        if (st.kind == PTX_ENTRY) l.count = 0;
+        if (depth > 0) keep(&l, &st);
+        if (st.kind == PTX_CLOSE && depth == 0 && entry < x->entry_count) check_entry(&l, &x->entries[entry++]);
+    }
+    free(l.statements);
+    return l.status;
+}
