@@ -64,6 +64,26 @@ const char *emitter_line(struct emitter *e, const char *text, size_t length, int
     return NULL;
 }
 
+const char *emitter_copy(struct emitter *e, const char *text, size_t length, const struct emitter *from,
+                         uint32_t number) {
+    const struct line_origin *origin = &from->origins[number];
+    struct writers writers = {.count = origin->frame_count + 1};
+    writers.stack[0] = (struct line_frame){origin->file, origin->line};
+    if (origin->frame_count > 0)
+        memcpy(writers.stack + 1, from->frames + origin->frame_first, origin->frame_count * sizeof *from->frames);
+    return emitter_line(e, text, length, 0, &writers);
+}
+
+const char *emitter_append(struct emitter *e, const struct emitter *from) {
+    const char *at = from->text, *wrong = NULL;
+    for (uint32_t i = 0; i < from->lines && wrong == NULL; i++) {
+        size_t length = strcspn(at, "\n");
+        wrong = emitter_copy(e, at, length, from, i);
+        at += length + 1;
+    }
+    return wrong;
+}
+
 void emitter_free(struct emitter *e) {
     free(e->text);
     free(e->origins);

@@ -27,6 +27,11 @@ struct writers {
 /* Appends one line (text without newline; level * 4 blanks before it unless it is empty). NULL, or what is wrong. */
 const char *emitter_line(struct emitter *emitter, const char *text, size_t length, int level,
                          const struct writers *writers);
+/* Appends all lines of `from`. NULL, or what is wrong. */
+const char *emitter_append(struct emitter *emitter, const struct emitter *from);
+/* Appends one line with line `number` (0-based) of `from` as its writer. */
+const char *emitter_copy(struct emitter *emitter, const char *text, size_t length, const struct emitter *from,
+                         uint32_t number);
 void emitter_free(struct emitter *emitter);
 
 #endif

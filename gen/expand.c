@@ -2,6 +2,7 @@
  * The steps are others': this file puts the text together and answers who wrote a line. */
 #include "gen/expand.h"
 #include "gen/host.h"
+#include "gen/lineinfo.h"
 #include "gen/lint.h"
 #include "gen/models.h"
 #include "runtime/error.h"
@@ -83,30 +84,28 @@ static dcpk_status copy_files(struct host *host, struct expansion *out) {
     return out->files != NULL ? DCPK_OK : dcpk_error_set(host->error, DCPK_E_NOMEM, "no memory for template texts");
 }
 
-/* Head and body become one text with one line map; frames keep their indices, for the head has none. */
+/* Head and body become one text with one line map. */
 static dcpk_status put_together(struct host *host, struct expansion *out) {
-    struct emitter head = {0}, *body = &host->out;
-    dcpk_status status = put_head(host, out, &head);
-    if (status == DCPK_OK) {
-        out->ptx = malloc(head.length + body->length + 1);
-        out->origins = malloc((head.lines + body->lines) * sizeof *out->origins);
-        if (out->ptx == NULL || out->origins == NULL)
-            status = dcpk_error_set(host->error, DCPK_E_NOMEM, "no memory for the PTX");
+    struct emitter whole = {0};
+    dcpk_status status = put_head(host, out, &whole);
+    const char *wrong = NULL;
+    if (status == DCPK_OK) status = copy_files(host, out);
+    if (status == DCPK_OK && host->spec->lineinfo == 1)
+        wrong = lineinfo_append(&whole, &host->out, out->files, out->file_count);
+    else if (status == DCPK_OK)
+        wrong = emitter_append(&whole, &host->out);
+    if (wrong != NULL) status = dcpk_error_set(host->error, DCPK_E_NOMEM, "%s", wrong);
+    if (status != DCPK_OK) {
+        emitter_free(&whole);
+        return status;
     }
-    if (status == DCPK_OK) {
-        memcpy(out->ptx, head.text, head.length);
-        memcpy(out->ptx + head.length, body->text, body->length + 1);
-        memcpy(out->origins, head.origins, head.lines * sizeof *out->origins);
-        memcpy(out->origins + head.lines, body->origins, body->lines * sizeof *out->origins);
-        out->ptx_length = head.length + body->length;
-        out->ptx_lines = head.lines + body->lines;
-        out->frames = body->frames;
-        out->frame_count = body->frame_count;
-        body->frames = NULL;
-        status = copy_files(host, out);
-    }
-    emitter_free(&head);
-    return status;
+    out->ptx = whole.text;
+    out->ptx_length = whole.length;
+    out->ptx_lines = whole.lines;
+    out->origins = whole.origins;
+    out->frames = whole.frames;
+    out->frame_count = whole.frame_count;
+    return DCPK_OK;
 }
 
 /* .version is the lowest that every need and the target allow. */

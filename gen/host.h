@@ -30,6 +30,7 @@ struct host {
     struct sources *sources;
     const dcpk_spec *spec; /* NULL while models.lua runs */
     const struct source_file *files[HOST_MAX_FILES];
+    const char *chunks[HOST_MAX_FILES]; /* Lua's own copies of "@name", where seen: compared by address first */
     uint32_t file_count;
 
     size_t memory;

@@ -85,7 +85,7 @@ static enum access access_of(struct ptx_text opcode) {
                  {"sust", STORE}, {"sured", STORE}, {"multimem", STORE}, {"tensormap", STORE}, {"discard", STORE}};
     if (begins(opcode, "cp") || begins(opcode, "cp.reduce")) return copy_access(opcode);
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
-        if (!begins(opcode, heads[i].head)) continue;
+        if (opcode.at[0] != heads[i].head[0] || !begins(opcode, heads[i].head)) continue;
         bool elsewhere = space_at(opcode, "shared") >= 0 || space_at(opcode, "local") >= 0 ||
                          space_at(opcode, "param") >= 0 || space_at(opcode, "const") >= 0;
         return elsewhere ? NO_ACCESS : heads[i].access; /* no space named: a generic address may be global */
@@ -109,7 +109,9 @@ static void check_instruction(struct linter *l, const struct ptx_statement *st) 
     int length = st->name.length > 60 ? 60 : (int)st->name.length;
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
         const struct instruction_need *need = &needs[i];
-        if (!begins(st->name, need->head) || (need->part[0] != '\0' && !has_part(st->name, need->part))) continue;
+        if (st->name.length == 0 || st->name.at[0] != need->head[0] || !begins(st->name, need->head) ||
+            (need->part[0] != '\0' && !has_part(st->name, need->part)))
+            continue;
         if (!target_serves(l->x->target, need->targets)) {
             snprintf(message, sizeof message, "%.*s needs target %s and the kernel declares %s: say need{target=...}",
                      length, st->name.at, need->targets, l->x->target);

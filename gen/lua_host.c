@@ -11,17 +11,27 @@
 
 enum { HOOK_EVERY = 1000 };
 
+/* The file that a chunk name ("@lib/box.lua") belongs to. Lua keeps one copy of a chunk's name: mostly the pointers
+ * agree. */
+static uint32_t file_of(struct host *host, const char *source) {
+    for (uint32_t i = 0; i < host->file_count; i++)
+        if (host->chunks[i] == source) return i;
+    for (uint32_t i = 0; i < host->file_count; i++)
+        if (strcmp(host->files[i]->name, source + 1) == 0) {
+            host->chunks[i] = source;
+            return i;
+        }
+    return 0;
+}
+
 void host_writers(struct host *host, struct writers *writers) {
     lua_Debug frame;
     writers->count = 0;
     for (int level = 0; writers->count < EMIT_MAX_FRAMES && lua_getstack(host->L, level, &frame); level++) {
         lua_getinfo(host->L, "Sl", &frame);
         if (frame.currentline <= 0 || frame.source[0] != '@') continue;
-        struct line_frame *place = &writers->stack[writers->count++];
-        place->line = (uint32_t)frame.currentline;
-        place->file = 0;
-        for (uint32_t i = 0; i < host->file_count; i++)
-            if (strcmp(host->files[i]->name, frame.source + 1) == 0) place->file = i;
+        writers->stack[writers->count++] =
+            (struct line_frame){file_of(host, frame.source), (uint32_t)frame.currentline};
     }
     if (writers->count == 0) writers->stack[writers->count++] = (struct line_frame){0, 0};
 }
@@ -96,6 +106,8 @@ void host_load(lua_State *L, const char *name) {
         if (result != LUA_ERRMEM) host->status = DCPK_E_TEMPLATE;
         lua_error(L);
     }
+    lua_pushvalue(L, -1); /* keeps the chunk's name alive and where it is: file_of compares addresses */
+    luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
 /* Splits a leading "NAME:LINE: " off Lua's own messages. Returns what follows; *place is set when there was one. */

@@ -58,7 +58,7 @@ static void advance(struct ptx_scanner *s, const char *to) {
 static void skip_blanks(struct ptx_scanner *s) {
     const char *comment;
     while (s->at < s->end) {
-        if (strchr(" \t\r\n;", *s->at) != NULL)
+        if (*s->at == ' ' || *s->at == '\n' || *s->at == ';' || *s->at == '\t' || *s->at == '\r')
             advance(s, s->at + 1);
         else if ((comment = past_comment(s->at, s->end)) != NULL)
             advance(s, comment);
