@@ -190,22 +190,28 @@ static const char *line_of(const char *text, uint32_t number, int *length) {
     return text;
 }
 
+/* Each message begins a line of its own, whatever stands in the text already, and ends without a newline. */
+static const char *separator(const dcpk_error *error) {
+    size_t used = error != NULL ? strlen(error->text) : 0;
+    return used > 0 && error->text[used - 1] != '\n' ? "\n" : "";
+}
+
 void expansion_blame(const struct expansion *x, uint32_t ptx_line, const char *message, dcpk_error *error) {
     int length;
     if (ptx_line == 0 || ptx_line > x->ptx_lines) {
-        dcpk_error_append(error, "PTX line %u: %s\n", ptx_line, message);
+        dcpk_error_append(error, "%sPTX line %u: %s", separator(error), ptx_line, message);
         return;
     }
     const struct line_origin *origin = &x->origins[ptx_line - 1];
     const struct source_file *file = &x->files[origin->file];
-    dcpk_error_append(error, "%s:%u: %s\n", file->name, origin->line, message);
+    dcpk_error_append(error, "%s%s:%u: %s", separator(error), file->name, origin->line, message);
     const char *text = line_of(file->text, origin->line, &length);
-    if (text != NULL) dcpk_error_append(error, "    %.*s\n", length, text);
+    if (text != NULL) dcpk_error_append(error, "\n    %.*s", length, text);
     for (uint32_t i = 0; i < origin->frame_count; i++) {
         const struct line_frame *frame = &x->frames[origin->frame_first + i];
-        dcpk_error_append(error, "  from %s:%u\n", x->files[frame->file].name, frame->line);
+        dcpk_error_append(error, "\n  from %s:%u", x->files[frame->file].name, frame->line);
     }
     text = line_of(x->ptx, ptx_line, &length);
-    if (text != NULL) dcpk_error_append(error, "  PTX line %u: %.*s\n", ptx_line, length, text);
+    if (text != NULL) dcpk_error_append(error, "\n  PTX line %u: %.*s", ptx_line, length, text);
     dcpk_error_blame(error, file->name, origin->line);
 }

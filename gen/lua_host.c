@@ -103,7 +103,9 @@ void host_load(lua_State *L, const char *name) {
     int result = luaL_loadbufferx(L, lua, length, chunk, "t");
     free(lua);
     if (result != LUA_OK) {
-        if (result != LUA_ERRMEM) host->status = DCPK_E_TEMPLATE;
+        host->status = result == LUA_ERRMEM ? DCPK_E_NOMEM : DCPK_E_TEMPLATE;
+        const char *message = result == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
+        if (message != NULL && strncmp(message, name, strlen(name)) != 0) lua_pushfstring(L, "%s:1: %s", name, message);
         lua_error(L);
     }
     lua_pushvalue(L, -1); /* keeps the chunk's name alive and where it is: file_of compares addresses */
@@ -145,6 +147,7 @@ static int on_error(lua_State *L) {
             blamed->count -= at;
             memmove(blamed->stack, blamed->stack + at, blamed->count * sizeof place);
         } else {
+            if (blamed->stack[0].line == 0) blamed->count = 0;
             if (blamed->count == EMIT_MAX_FRAMES) blamed->count--;
             memmove(blamed->stack + 1, blamed->stack, blamed->count * sizeof place);
             blamed->stack[0] = place;

@@ -57,10 +57,12 @@ const char *symbol_text(lua_State *L, int index, size_t *length) {
     case LUA_TSTRING:
         return lua_tolstring(L, index, length);
     case LUA_TNUMBER:
-        if (!lua_isinteger(L, index))
+        if (!lua_isinteger(L, index)) {
+            lua_pushvalue(L, index);
             host_fail(L, DCPK_E_TEMPLATE,
-                      "a float (%.14g) as PTX text: use // for integers, f32(x) or f64(x) for literals",
-                      lua_tonumber(L, index));
+                      "a float (%s) as PTX text: use // for integers, f32(x) or f64(x) for literals",
+                      lua_tostring(L, -1));
+        }
         return lua_tolstring(L, index, length);
     case LUA_TUSERDATA:
         if ((symbol = symbol_at(L, index)) == NULL) break;
