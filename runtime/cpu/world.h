@@ -45,8 +45,11 @@ struct backing {
     unsigned pending; /* words on their way here */
 };
 
+struct memory; /* a handle of driver_vmm.c */
+
 struct multicast_part { /* memory of one member bound to part of a multicast object */
     struct backing *backing;
+    struct memory *memory;
     uint64_t backing_offset, offset, bytes;
     int device;
 };
@@ -66,6 +69,7 @@ struct mapping {
     uint8_t *home; /* host memory of `start`; NULL for multicast */
     struct multicast *multicast;
     uint64_t multicast_offset;
+    struct memory *memory; /* that cuMemMap showed here; NULL: none */
     uint64_t serial;             /* which allocation of the machine's life, from 1 */
     uint32_t readable, writable; /* masks of devices */
     bool live, follows_peers;    /* follows_peers: access by cuCtxEnablePeerAccess */
@@ -237,9 +241,26 @@ struct pulse { /* what happened lately, for the no-progress rules */
     uint64_t jump; /* the last one, ns; 0 since progress */
 };
 
+struct handle {
+    const void *pointer; /* NULL: empty, or removed when kind is not 0 */
+    unsigned char kind;
+};
+
+struct handles { /* open addressing; driver_handles.c */
+    struct handle *slots;
+    size_t capacity, used; /* used: removed ones included */
+};
+
+struct reservation { /* cuMemAddressReserve */
+    uint64_t start, bytes;
+};
+
 struct world {
     dcpkcpu_options options;
     bool configured, alive;
+    struct handles handles;
+    struct reservation *reservations;
+    size_t reservation_count;
     uint64_t life; /* counts resets; contexts of another life are stale */
     struct device devices[MAX_DEVICES];
     int device_count;
@@ -279,7 +300,7 @@ void arena_end(struct arena *arena);
 struct mapping *memory_alloc(struct world *world, int owner, uint64_t bytes);
 void memory_free(struct world *world, struct mapping *mapping);
 /* Addresses without memory: bytes of granules, for cuMemAddressReserve. 0 when there is no room. */
-uint64_t memory_reserve(struct world *world, uint64_t bytes);
+uint64_t memory_reserve(struct world *world, uint64_t bytes, uint64_t alignment);
 /* Lets reserved addresses show memory (or a multicast object, backing NULL). */
 struct mapping *memory_map(struct world *world, uint64_t start, uint64_t bytes, struct backing *backing, uint64_t offset,
                            struct multicast *multicast);
@@ -288,6 +309,7 @@ struct backing *backing_create(struct world *world, int owner, uint64_t bytes);
 void backing_free(struct world *world, struct backing *backing);
 struct mapping *memory_register(struct world *world, void *host, uint64_t bytes);
 void memory_unregister(struct world *world, struct mapping *mapping);
+bool memory_is_foreign(const struct world *world, const struct mapping *mapping); /* registered, not allocated */
 struct mapping *memory_at(const struct world *world, uint64_t address); /* live or dead; NULL */
 /* The live mapping that holds all of [address, address + bytes), NULL. */
 struct mapping *memory_range(const struct world *world, uint64_t address, uint64_t bytes);

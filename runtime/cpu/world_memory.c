@@ -160,9 +160,12 @@ void backing_free(struct world *world, struct backing *backing) {
     if (mapping) memory_free(world, mapping);
 }
 
-uint64_t memory_reserve(struct world *world, uint64_t bytes) {
-    uint64_t first = take_granules(&world->arena, granules_of(bytes));
-    return first ? (uint64_t)(uintptr_t)(world->arena.base + (first << GRANULE_SHIFT)) : 0;
+uint64_t memory_reserve(struct world *world, uint64_t bytes, uint64_t alignment) {
+    if (bytes > UINT64_C(1) << 48 || alignment > UINT64_C(1) << 40) return 0;
+    if (alignment < GRANULE) alignment = GRANULE;
+    uint64_t first = take_granules(&world->arena, granules_of(bytes + alignment));
+    uint64_t start = (uint64_t)(uintptr_t)world->arena.base + (first << GRANULE_SHIFT);
+    return first ? (start + alignment - 1) / alignment * alignment : 0;
 }
 
 struct mapping *memory_map(struct world *world, uint64_t start, uint64_t bytes, struct backing *backing, uint64_t offset,
@@ -214,6 +217,12 @@ void memory_unregister(struct world *world, struct mapping *mapping) {
         if (arena->foreign[i] == mapping) arena->foreign[i] = arena->foreign[--arena->foreign_count];
     memory_unmap(world, mapping);
     mapping->backing->live = false;
+}
+
+bool memory_is_foreign(const struct world *world, const struct mapping *mapping) {
+    for (unsigned i = 0; i < world->arena.foreign_count; i++)
+        if (world->arena.foreign[i] == mapping) return true;
+    return false;
 }
 
 struct mapping *memory_at(const struct world *world, uint64_t address) {

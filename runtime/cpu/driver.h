@@ -1,0 +1,97 @@
+/* driver.h - the cu* half of the world from within: call frames, handles, and the objects behind them.
+ *
+ * Every cu* function is `call_begin`, work, `call_end`: between them the machine's mutex is held. Prototypes come from
+ * the tables of entry points, so a function cannot differ from what its callers declare. */
+#ifndef DCPK_CPU_DRIVER_H
+#define DCPK_CPU_DRIVER_H
+
+#include "runtime/cpu/world.h"
+#include "runtime/driver_types.h"
+#include "runtime/image_find.h"
+
+/* field mem_alloc of runtime/driver.def is the C function cpu_mem_alloc, exported as cuMemAlloc_v2. */
+#define D(field, symbol, parameters) DCPK_API cu_result cpu_##field parameters __asm__(symbol);
+#include "runtime/driver.def"
+#include "runtime/cpu/driver_extra.def"
+#undef D
+
+enum { /* CUresult */
+#define R(symbol, number, text) R_##symbol = number,
+#include "runtime/cpu/driver_errors.def"
+#undef R
+};
+
+struct call {
+    struct world *world;
+    struct device *device; /* of the current context; NULL where none is needed */
+    cu_result result;
+};
+enum call_needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
+
+/* Locks; false (result set, call_end still due) when the machine is not initialised, in error, or no context is current. */
+bool call_begin(struct call *call, enum call_needs needs);
+cu_result call_end(struct call *call);
+/* Runs the devices until done(what); the result of that. */
+void call_run(struct call *call, run_done *done, const void *what);
+cu_result machine_init(struct world *world); /* of cuInit: options from the environment where none were configured */
+
+/* driver_context.c */
+struct device *context_device(struct world *world, cu_context context); /* NULL: no context */
+struct device *context_current(struct world *world);
+
+/* driver_handles.c: which pointers are live handles of which kind. */
+enum handle_kind { HANDLE_NONE, HANDLE_STREAM, HANDLE_EVENT, HANDLE_LIBRARY, HANDLE_KERNEL, HANDLE_FUNCTION, HANDLE_MEMORY };
+int handle_add(struct world *world, const void *pointer, enum handle_kind kind); /* -1: out of memory */
+void handle_remove(struct world *world, const void *pointer);
+bool handle_is(const struct world *world, const void *pointer, enum handle_kind kind);
+const void *handle_any(const struct world *world, enum handle_kind kind, size_t *from); /* iterates; NULL at the end */
+
+struct function { /* a kernel on one device */
+    struct kernel *kernel;
+    struct device *device;
+    unsigned max_dynamic_shared;
+    bool non_portable_cluster;
+};
+
+struct kernel {
+    struct library *library;
+    struct ptx_function *code;
+    unsigned registers; /* a thread */
+    struct function functions[MAX_DEVICES];
+};
+
+struct library {
+    char *blob; /* our copy of the image, or of the PTX text */
+    struct image_view view; /* of an image */
+    struct line_source lines;
+    struct ptx_module *module;
+    struct kernel *kernels;
+    unsigned kernel_count;
+    uint64_t *variables[MAX_DEVICES]; /* addresses of the module's variables; NULL: not yet loaded there */
+};
+
+struct memory { /* cuMemCreate's, or a multicast object: multicast not NULL */
+    struct backing *backing;
+    struct multicast *multicast;
+    uint64_t bytes;
+    unsigned users; /* the handle itself, mappings, bindings */
+    bool released;  /* the handle is no longer the caller's */
+};
+
+/* driver_library.c */
+void library_free(struct world *world, struct library *library);
+bool library_load_variables(struct world *world, struct library *library, struct device *device); /* false: out of memory */
+/* driver_cubin.c */
+unsigned cubin_registers(const void *cubin, uint64_t bytes, const char *entry); /* 0: not said */
+/* driver_vmm.c */
+void memory_drop(struct world *world, struct memory *memory); /* one user less */
+struct memory *memory_of(struct call *call, cu_mem handle);   /* NULL: result set */
+struct memory *memory_add(struct call *call, const struct memory *draft); /* takes over what draft holds; NULL: result set */
+/* driver_stream.c */
+struct stream *stream_of(struct call *call, cu_stream handle); /* NULL: result set */
+/* driver_function.c */
+struct function *function_of(struct call *call, cu_function handle); /* a function, or a kernel on the current device */
+/* driver_state.c */
+void driver_reset(struct world *world); /* frees every object that handles name */
+
+#endif

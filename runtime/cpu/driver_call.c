@@ -1,0 +1,41 @@
+/* driver_call.c - the frame of every cu* call: the mutex, what a call needs, the sticky error, running the devices.
+ *
+ * The only place that locks. After a fault every call that needs an initialised machine gives the fault's code. */
+#include "runtime/cpu/driver.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool call_begin(struct call *call, enum call_needs needs) {
+    pthread_mutex_lock(&machine_lock);
+    struct world *world = world_machine();
+    *call = (struct call){.world = world};
+    if (needs == NEEDS_NOTHING) return true;
+    if (!world->alive) call->result = R_CUDA_ERROR_NOT_INITIALIZED;
+    else if (world->faulted) call->result = world->fault.code;
+    if (call->result || needs == NEEDS_INIT) return !call->result;
+    call->device = context_current(world);
+    if (!call->device) call->result = R_CUDA_ERROR_INVALID_CONTEXT;
+    return call->device != NULL;
+}
+
+cu_result call_end(struct call *call) {
+    cu_result result = call->result;
+    pthread_mutex_unlock(&machine_lock);
+    return result;
+}
+
+void call_run(struct call *call, run_done *done, const void *what) {
+    switch (world_run(call->world, done, what, UINT64_MAX)) {
+    case RUN_DONE:
+        return;
+    case RUN_FAULT:
+        call->result = call->world->fault.code;
+        return;
+    case RUN_STALLED:
+    case RUN_SLICE_OVER:
+        call->result = R_CUDA_ERROR_NOT_READY;
+        return;
+    }
+}

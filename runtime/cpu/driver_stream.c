@@ -1,0 +1,207 @@
+/* driver_stream.c - streams and events as the caller sees them. NULL, the legacy and the per-thread handle are all the
+ * default stream of the current context's device. Capture is not supported: no stream ever captures. */
+#include "runtime/cpu/driver.h"
+
+#include <stdlib.h>
+
+enum { QUERY_ROUNDS = 64, LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
+
+struct stream *stream_of(struct call *call, cu_stream handle) {
+    if (!handle || handle == (cu_stream)(uintptr_t)1 || handle == (cu_stream)(uintptr_t)2) return call->device->streams;
+    if (handle_is(call->world, handle, HANDLE_STREAM)) return handle;
+    call->result = R_CUDA_ERROR_INVALID_HANDLE;
+    return NULL;
+}
+
+cu_result cpu_stream_create_priority(cu_stream *stream, unsigned flags, int priority) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!stream || flags & ~(unsigned)DRIVER_STREAM_NON_BLOCKING) {
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+        return call_end(&call);
+    }
+    if (priority > LEAST_PRIORITY) priority = LEAST_PRIORITY;
+    if (priority < GREATEST_PRIORITY) priority = GREATEST_PRIORITY;
+    struct stream *made = stream_create(call.device, priority, !(flags & DRIVER_STREAM_NON_BLOCKING));
+    if (!made || handle_add(call.world, made, HANDLE_STREAM)) {
+        if (made) stream_destroy(made);
+        call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
+    } else {
+        *stream = made;
+    }
+    return call_end(&call);
+}
+
+cu_result cpu_stream_create(cu_stream *stream, unsigned flags) {
+    return cpu_stream_create_priority(stream, flags, LEAST_PRIORITY);
+}
+
+/* Its work goes on; the stream goes with the last of it. */
+cu_result cpu_stream_destroy(cu_stream stream) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!handle_is(call.world, stream, HANDLE_STREAM)) {
+        call.result = R_CUDA_ERROR_INVALID_HANDLE;
+        return call_end(&call);
+    }
+    handle_remove(call.world, stream);
+    if (stream_idle(stream)) stream_destroy(stream);
+    else ((struct stream *)stream)->doomed = true;
+    return call_end(&call);
+}
+
+cu_result cpu_stream_synchronize(cu_stream stream) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    const struct stream *which = stream_of(&call, stream);
+    if (which) call_run(&call, stream_idle, which);
+    return call_end(&call);
+}
+
+static void query(struct call *call, run_done *done, const void *what) {
+    enum run_end end = world_run(call->world, done, what, QUERY_ROUNDS);
+    if (end == RUN_FAULT) call->result = call->world->fault.code;
+    else if (end != RUN_DONE) call->result = R_CUDA_ERROR_NOT_READY;
+}
+
+cu_result cpu_stream_query(cu_stream stream) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    const struct stream *which = stream_of(&call, stream);
+    if (which) query(&call, stream_idle, which);
+    return call_end(&call);
+}
+
+cu_result cpu_stream_is_capturing(cu_stream stream, int *status) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!status) call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (stream_of(&call, stream)) *status = DRIVER_CAPTURE_NONE;
+    return call_end(&call);
+}
+
+cu_result cpu_stream_capture_info(cu_stream stream, int *status, unsigned long long *id, cu_graph *graph,
+                                  const void **dependencies, size_t *count) {
+    if (id) *id = 0;
+    if (graph) *graph = NULL;
+    if (dependencies) *dependencies = NULL;
+    if (count) *count = 0;
+    return cpu_stream_is_capturing(stream, status);
+}
+
+cu_result cpu_stream_begin_capture(cu_stream stream, int mode) {
+    (void)mode;
+    struct call call;
+    if (call_begin(&call, NEEDS_CONTEXT) && stream_of(&call, stream)) call.result = R_CUDA_ERROR_NOT_SUPPORTED;
+    return call_end(&call);
+}
+
+cu_result cpu_stream_end_capture(cu_stream stream, cu_graph *graph) {
+    if (graph) *graph = NULL;
+    return cpu_stream_begin_capture(stream, 0);
+}
+
+/* ---- events ---------------------------------------------------------------------------------------- */
+static struct event *event_of(struct call *call, cu_event handle) {
+    if (handle_is(call->world, handle, HANDLE_EVENT)) return handle;
+    call->result = R_CUDA_ERROR_INVALID_HANDLE;
+    return NULL;
+}
+
+cu_result cpu_event_create(cu_event *event, unsigned flags) {
+    enum { BLOCKING_SYNC = 1, DISABLE_TIMING = 2 };
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!event || flags & ~(unsigned)(BLOCKING_SYNC | DISABLE_TIMING)) {
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+        return call_end(&call);
+    }
+    struct event *made = calloc(1, sizeof *made);
+    if (!made || handle_add(call.world, made, HANDLE_EVENT)) {
+        free(made);
+        call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
+        return call_end(&call);
+    }
+    made->no_timing = (flags & DISABLE_TIMING) != 0;
+    made->device = call.device->ordinal;
+    *event = made;
+    return call_end(&call);
+}
+
+cu_result cpu_event_destroy(cu_event event) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    struct event *which = event_of(&call, event);
+    if (!which) return call_end(&call);
+    handle_remove(call.world, which);
+    which->destroyed = true;
+    if (which->users == 0) free(which); /* else the last op that names it frees it */
+    return call_end(&call);
+}
+
+static void add_event_op(struct call *call, struct stream *stream, struct event *event, enum op_kind kind) {
+    struct op *op = stream_op(stream, kind);
+    if (!op) {
+        call->result = R_CUDA_ERROR_OUT_OF_MEMORY;
+        return;
+    }
+    event->users++;
+    op->event = event;
+    op->generation = event->recorded;
+}
+
+cu_result cpu_event_record(cu_event event, cu_stream stream) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    struct event *which = event_of(&call, event);
+    struct stream *on = which ? stream_of(&call, stream) : NULL;
+    if (on && on->device->ordinal != which->device) call.result = R_CUDA_ERROR_INVALID_HANDLE;
+    else if (on) {
+        which->recorded++;
+        add_event_op(&call, on, which, OP_RECORD);
+    }
+    return call_end(&call);
+}
+
+/* Waits for the latest record call so far; an event never recorded is no wait. */
+cu_result cpu_stream_wait_event(cu_stream stream, cu_event event, unsigned flags) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    struct event *which = event_of(&call, event);
+    struct stream *on = which ? stream_of(&call, stream) : NULL;
+    if (on && flags) call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (on && which->recorded) add_event_op(&call, on, which, OP_WAIT);
+    return call_end(&call);
+}
+
+static bool event_reached(const void *event) {
+    return ((const struct event *)event)->reached == ((const struct event *)event)->recorded;
+}
+
+cu_result cpu_event_synchronize(cu_event event) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    const struct event *which = event_of(&call, event);
+    if (which) call_run(&call, event_reached, which);
+    return call_end(&call);
+}
+
+cu_result cpu_event_query(cu_event event) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    const struct event *which = event_of(&call, event);
+    if (which) query(&call, event_reached, which);
+    return call_end(&call);
+}
+
+cu_result cpu_event_elapsed(float *ms, cu_event start, cu_event end) {
+    struct call call;
+    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    const struct event *from = event_of(&call, start), *to = from ? event_of(&call, end) : NULL;
+    if (!to) return call_end(&call);
+    if (!ms) call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (!from->recorded || !to->recorded || from->no_timing || to->no_timing) call.result = R_CUDA_ERROR_INVALID_HANDLE;
+    else if (!event_reached(from) || !event_reached(to)) call.result = R_CUDA_ERROR_NOT_READY;
+    else *ms = (float)((double)to->time - (double)from->time) / 1e6f;
+    return call_end(&call);
+}
