@@ -66,7 +66,7 @@ clean:
 
 # ---- what they build ----------------------------------------------------------------------------------------------
 programs: $(BUILD)/dcpk $(BUILD)/libdcpk.so $(BUILD)/libdcpkcpu.so
-suites: programs $(TESTS) $(PROGRAMS)
+suites: programs $(TESTS) $(PROGRAMS) $(BUILD)/tests/libfakecuda.so
 
 $(BUILD)/gen/%.o: CFLAGS_ALL += $(LUA_CFLAGS)
 # What gen is made of is part of every key: after an edit of the expander, old entries are misses.
@@ -108,6 +108,10 @@ $(BUILD)/libdcpkcpu.a: $(call obj,$(CPU_SRC))
 $(BUILD)/tests/test_cpu_%: $(BUILD)/tests/test_cpu_%.o $(BUILD)/libdcpkcpu.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -lpthread
+# A driver library that runs nothing and records everything, for suites about loading and launching.
+$(BUILD)/tests/libfakecuda.so: $(BUILD)/tests/drivers/fake_driver.o
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -o $@ $^
 # Programs that suites start: tests/program_NAME.c -> build/tests/NAME. Those that need the libraries say so here.
 $(BUILD)/tests/check_all $(BUILD)/tests/bench: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
 $(BUILD)/tests/check_all $(BUILD)/tests/bench: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a

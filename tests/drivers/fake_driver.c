@@ -1,0 +1,523 @@
+/* fake_driver.c - libfakecuda.so: see fake_driver.h. Exports the cu* names of runtime/driver.def. */
+#include "tests/fake_driver.h"
+
+#include "runtime/driver_types.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+/* Every entry point: its prototype (ours, so none is declared before), then the record and the planned failure. */
+#define ENTRY(name, ...)                                                                                               \
+    EXPORT cu_result name(__VA_ARGS__);                                                                                \
+    EXPORT cu_result name(__VA_ARGS__)
+#define BEGIN                                                                                                          \
+    do {                                                                                                               \
+        int planned = begin(__func__);                                                                                 \
+        if (planned != 0) return planned;                                                                              \
+    } while (0)
+
+enum { STACK = 64, OBJECTS = 64 };
+
+static struct fake_driver state = {.devices = 8, .sms = 132, .major = 9, .minor = 0, .can_peer = 1, .occupancy = 1};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the record */
+static char contexts[FAKE_DEVICES];
+static bool peers[FAKE_DEVICES][FAKE_DEVICES];
+static _Thread_local cu_context stack[STACK];
+static _Thread_local int depth;
+static struct {
+    cu_host_fn *destroy;
+    void *self;
+    bool in_graph;
+} objects[OBJECTS];
+
+struct allocation { /* before each block of memory: cuMemFree checks it */
+    uint64_t magic;
+};
+
+EXPORT struct fake_driver *fake_driver(void) {
+    return &state;
+}
+
+EXPORT void fake_reset(void) {
+    state.capturing = 0;
+    state.capture_id = 0;
+    state.fail_at = 0;
+    state.fail_symbol[0] = '\0';
+    state.fail_with = DRIVER_INVALID_VALUE;
+    state.reject_attribute = 0;
+    state.occupancy = 1;
+    state.jit_log = NULL;
+    state.param_count = 0;
+    state.calls = state.launches = 0;
+    memset(&state.last, 0, sizeof state.last);
+    memset(peers, 0, sizeof peers);
+}
+
+EXPORT long fake_outstanding(void) {
+    return state.memory + state.host + state.streams + state.libraries + state.retains + state.handles +
+           state.reservations + state.mappings + state.bindings + state.objects + depth;
+}
+
+EXPORT void fake_drop_graph(void) {
+    for (int i = 0; i < OBJECTS; i++)
+        if (objects[i].in_graph) {
+            objects[i].in_graph = false;
+            state.objects--;
+            objects[i].destroy(objects[i].self);
+            objects[i].destroy = NULL;
+        }
+}
+
+static int begin(const char *name) {
+    int planned = 0;
+    pthread_mutex_lock(&lock);
+    if (state.calls < FAKE_CALLS) state.call[state.calls] = name;
+    state.calls++;
+    if (state.fail_symbol[0] != '\0' && strcmp(state.fail_symbol, name) == 0) planned = state.fail_with;
+    else if (state.fail_at > 0 && --state.fail_at == 0) planned = state.fail_with;
+    pthread_mutex_unlock(&lock);
+    return planned;
+}
+
+static int device_of(cu_context context) {
+    return (int)((char *)context - contexts);
+}
+
+/* ---- start-up, devices ---- */
+ENTRY(cuInit, unsigned flags) {
+    BEGIN;
+    return flags == 0 ? DRIVER_OK : DRIVER_INVALID_VALUE;
+}
+ENTRY(cuDriverGetVersion, int *version) {
+    BEGIN;
+    *version = 13000;
+    return DRIVER_OK;
+}
+ENTRY(cuGetErrorString, cu_result result, const char **text) {
+    *text = result == DRIVER_OUT_OF_MEMORY ? "out of memory" : "a fake failure";
+    return DRIVER_OK;
+}
+ENTRY(cuGetErrorName, cu_result result, const char **text) {
+    *text = result == DRIVER_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+    return DRIVER_OK;
+}
+ENTRY(cuDeviceGetCount, int *count) {
+    BEGIN;
+    *count = state.devices;
+    return DRIVER_OK;
+}
+ENTRY(cuDeviceGet, cu_device *device, int ordinal) {
+    BEGIN;
+    if (ordinal < 0 || ordinal >= state.devices) return DRIVER_INVALID_DEVICE;
+    *device = ordinal;
+    return DRIVER_OK;
+}
+ENTRY(cuDeviceGetName, char *name, int capacity, cu_device device) {
+    BEGIN;
+    snprintf(name, (size_t)capacity, "Fake %d", device);
+    return DRIVER_OK;
+}
+ENTRY(cuDeviceGetAttribute, int *value, int attribute, cu_device device) {
+    BEGIN;
+    (void)device;
+    switch (attribute) {
+    case DRIVER_ATTR_MULTIPROCESSORS:
+        *value = state.sms;
+        return DRIVER_OK;
+    case DRIVER_ATTR_CC_MAJOR:
+        *value = state.major;
+        return DRIVER_OK;
+    case DRIVER_ATTR_CC_MINOR:
+        *value = state.minor;
+        return DRIVER_OK;
+    case DRIVER_ATTR_MULTICAST:
+        *value = state.multicast;
+        return DRIVER_OK;
+    default:
+        return DRIVER_INVALID_VALUE;
+    }
+}
+ENTRY(cuDeviceCanAccessPeer, int *can, cu_device device, cu_device peer) {
+    BEGIN;
+    *can = device != peer && state.can_peer;
+    return DRIVER_OK;
+}
+
+/* ---- contexts ---- */
+ENTRY(cuDevicePrimaryCtxRetain, cu_context *context, cu_device device) {
+    BEGIN;
+    *context = &contexts[device];
+    state.retains++;
+    return DRIVER_OK;
+}
+ENTRY(cuDevicePrimaryCtxRelease_v2, cu_device device) {
+    BEGIN;
+    (void)device;
+    state.retains--;
+    return DRIVER_OK;
+}
+ENTRY(cuCtxGetCurrent, cu_context *context) {
+    BEGIN;
+    *context = depth > 0 ? stack[depth - 1] : NULL;
+    return DRIVER_OK;
+}
+ENTRY(cuCtxSetCurrent, cu_context context) {
+    BEGIN;
+    if (depth == 0) depth = 1;
+    stack[depth - 1] = context;
+    if (depth == 1 && context == NULL) depth = 0;
+    return DRIVER_OK;
+}
+ENTRY(cuCtxPushCurrent_v2, cu_context context) {
+    BEGIN;
+    if (depth == STACK) return DRIVER_INVALID_CONTEXT;
+    stack[depth++] = context;
+    return DRIVER_OK;
+}
+ENTRY(cuCtxPopCurrent_v2, cu_context *context) {
+    BEGIN;
+    if (depth == 0) return DRIVER_INVALID_CONTEXT;
+    *context = stack[--depth];
+    return DRIVER_OK;
+}
+ENTRY(cuCtxGetDevice, cu_device *device) {
+    BEGIN;
+    if (depth == 0) return DRIVER_INVALID_CONTEXT;
+    *device = device_of(stack[depth - 1]);
+    return DRIVER_OK;
+}
+ENTRY(cuCtxSynchronize, void) {
+    BEGIN;
+    return depth > 0 ? DRIVER_OK : DRIVER_INVALID_CONTEXT;
+}
+ENTRY(cuCtxEnablePeerAccess, cu_context peer, unsigned flags) {
+    BEGIN;
+    if (depth == 0 || flags != 0) return DRIVER_INVALID_CONTEXT;
+    bool *enabled = &peers[device_of(stack[depth - 1])][device_of(peer)];
+    if (*enabled) return DRIVER_PEER_ACCESS_ALREADY_ENABLED;
+    *enabled = true;
+    return DRIVER_OK;
+}
+
+/* ---- memory ---- */
+static void *take(size_t bytes) {
+    char *block = aligned_alloc(256, (bytes + 511) / 256 * 256);
+    if (block == NULL) return NULL;
+    ((struct allocation *)(void *)block)->magic = 0xDC9CDC9Cu;
+    return block + 256;
+}
+static bool give_back(void *memory) {
+    char *block = (char *)memory - 256;
+    if (((struct allocation *)(void *)block)->magic != 0xDC9CDC9Cu) return false;
+    ((struct allocation *)(void *)block)->magic = 0;
+    free(block);
+    return true;
+}
+static void *at(cu_ptr address) {
+    return (void *)(uintptr_t)address;
+}
+ENTRY(cuMemAlloc_v2, cu_ptr *address, size_t bytes) {
+    BEGIN;
+    if (depth == 0) return DRIVER_INVALID_CONTEXT;
+    void *memory = take(bytes);
+    if (memory == NULL) return DRIVER_OUT_OF_MEMORY;
+    *address = (cu_ptr)(uintptr_t)memory;
+    state.memory++;
+    return DRIVER_OK;
+}
+ENTRY(cuMemFree_v2, cu_ptr address) {
+    BEGIN;
+    if (depth == 0 || !give_back(at(address))) return DRIVER_INVALID_VALUE;
+    state.memory--;
+    return DRIVER_OK;
+}
+ENTRY(cuMemHostAlloc, void **host, size_t bytes, unsigned flags) {
+    BEGIN;
+    if (depth == 0 || flags != (DRIVER_HOST_PORTABLE | DRIVER_HOST_MAPPED)) return DRIVER_INVALID_VALUE;
+    *host = take(bytes);
+    if (*host == NULL) return DRIVER_OUT_OF_MEMORY;
+    state.host++;
+    return DRIVER_OK;
+}
+ENTRY(cuMemFreeHost, void *host) {
+    BEGIN;
+    if (!give_back(host)) return DRIVER_INVALID_VALUE;
+    state.host--;
+    return DRIVER_OK;
+}
+ENTRY(cuMemHostGetDevicePointer_v2, cu_ptr *address, void *host, unsigned flags) {
+    BEGIN;
+    if (flags != 0) return DRIVER_INVALID_VALUE;
+    *address = (cu_ptr)(uintptr_t)host;
+    return DRIVER_OK;
+}
+ENTRY(cuMemcpyHtoDAsync_v2, cu_ptr to, const void *from, size_t bytes, cu_stream stream) {
+    BEGIN;
+    (void)stream;
+    memcpy(at(to), from, bytes);
+    return DRIVER_OK;
+}
+ENTRY(cuMemcpyDtoHAsync_v2, void *to, cu_ptr from, size_t bytes, cu_stream stream) {
+    BEGIN;
+    (void)stream;
+    memcpy(to, at(from), bytes);
+    return DRIVER_OK;
+}
+ENTRY(cuMemsetD32Async, cu_ptr to, unsigned value, size_t words, cu_stream stream) {
+    BEGIN;
+    (void)stream;
+    for (size_t i = 0; i < words; i++)
+        memcpy((char *)at(to) + 4 * i, &value, 4);
+    return DRIVER_OK;
+}
+
+/* ---- streams ---- */
+ENTRY(cuStreamCreate, cu_stream *stream, unsigned flags) {
+    BEGIN;
+    if (depth == 0 || flags != DRIVER_STREAM_NON_BLOCKING) return DRIVER_INVALID_VALUE;
+    *stream = take(1);
+    if (*stream == NULL) return DRIVER_OUT_OF_MEMORY;
+    state.streams++;
+    return DRIVER_OK;
+}
+ENTRY(cuStreamDestroy_v2, cu_stream stream) {
+    BEGIN;
+    if (!give_back(stream)) return DRIVER_INVALID_HANDLE;
+    state.streams--;
+    return DRIVER_OK;
+}
+ENTRY(cuStreamSynchronize, cu_stream stream) {
+    BEGIN;
+    (void)stream;
+    return DRIVER_OK;
+}
+ENTRY(cuStreamIsCapturing, cu_stream stream, int *status) {
+    BEGIN;
+    if (stream == NULL && state.capturing) return DRIVER_CAPTURE_IMPLICIT;
+    *status = state.capturing;
+    return DRIVER_OK;
+}
+ENTRY(cuStreamGetCaptureInfo_v2, cu_stream stream, int *status, unsigned long long *id, cu_graph *graph,
+      const void **dependencies, size_t *count) {
+    BEGIN;
+    (void)stream, (void)dependencies, (void)count;
+    *status = state.capturing;
+    *id = state.capture_id;
+    *graph = state.capturing ? (cu_graph)objects : NULL;
+    return DRIVER_OK;
+}
+ENTRY(cuUserObjectCreate, cu_user_object *object, void *self, cu_host_fn *destroy, unsigned references,
+      unsigned flags) {
+    BEGIN;
+    if (references != 1 || flags != DRIVER_USER_OBJECT_NO_SYNC) return DRIVER_INVALID_VALUE;
+    for (int i = 0; i < OBJECTS; i++)
+        if (objects[i].destroy == NULL) {
+            objects[i].destroy = destroy;
+            objects[i].self = self;
+            objects[i].in_graph = false;
+            *object = &objects[i];
+            state.objects++;
+            return DRIVER_OK;
+        }
+    return DRIVER_OUT_OF_MEMORY;
+}
+ENTRY(cuUserObjectRelease, cu_user_object object, unsigned references) {
+    BEGIN;
+    int i = (int)((char *)object - (char *)objects) / (int)sizeof objects[0];
+    if (references != 1 || objects[i].destroy == NULL) return DRIVER_INVALID_VALUE;
+    cu_host_fn *destroy = objects[i].destroy;
+    objects[i].destroy = NULL;
+    state.objects--;
+    destroy(objects[i].self);
+    return DRIVER_OK;
+}
+ENTRY(cuGraphRetainUserObject, cu_graph graph, cu_user_object object, unsigned references, unsigned flags) {
+    BEGIN;
+    int i = (int)((char *)object - (char *)objects) / (int)sizeof objects[0];
+    if (graph == NULL || references != 1 || flags != DRIVER_GRAPH_OBJECT_MOVE) return DRIVER_INVALID_VALUE;
+    objects[i].in_graph = true;
+    return DRIVER_OK;
+}
+
+/* ---- code ---- */
+ENTRY(cuLibraryLoadData, cu_library *library, const void *code, int *jit_options, void **jit_values, unsigned jit_count,
+      int *options, void **values, unsigned count) {
+    int planned = begin(__func__);
+    (void)options, (void)values, (void)count;
+    if (memcmp(code, "\177ELF", 4) != 0) return DRIVER_INVALID_IMAGE;
+    for (unsigned i = 0; planned != 0 && state.jit_log != NULL && i + 1 < jit_count; i++)
+        if (jit_options[i] == DRIVER_JIT_ERROR_LOG && jit_options[i + 1] == DRIVER_JIT_ERROR_LOG_BYTES)
+            snprintf(jit_values[i], (size_t)(uintptr_t)jit_values[i + 1], "%s", state.jit_log);
+    if (planned != 0) return planned;
+    *library = take(1);
+    if (*library == NULL) return DRIVER_OUT_OF_MEMORY;
+    state.libraries++;
+    return DRIVER_OK;
+}
+ENTRY(cuLibraryUnload, cu_library library) {
+    BEGIN;
+    if (!give_back(library)) return DRIVER_INVALID_HANDLE;
+    state.libraries--;
+    return DRIVER_OK;
+}
+ENTRY(cuLibraryGetKernel, cu_kernel *kernel, cu_library library, const char *name) {
+    BEGIN;
+    (void)library;
+    *kernel = (cu_kernel)(uintptr_t)name; /* lives as long as the kernel that asks */
+    return DRIVER_OK;
+}
+ENTRY(cuKernelGetFunction, cu_function *function, cu_kernel kernel) {
+    BEGIN;
+    if (depth == 0) return DRIVER_INVALID_CONTEXT;
+    *function = kernel;
+    return DRIVER_OK;
+}
+ENTRY(cuFuncLoad, cu_function function) {
+    BEGIN;
+    return function != NULL ? DRIVER_OK : DRIVER_INVALID_HANDLE;
+}
+ENTRY(cuFuncSetAttribute, cu_function function, int attribute, int value) {
+    BEGIN;
+    (void)function;
+    state.func_attribute = attribute;
+    state.func_attribute_value = value;
+    return DRIVER_OK;
+}
+ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *ctas, cu_function function, int threads,
+      size_t dynamic_shared) {
+    BEGIN;
+    (void)function, (void)threads, (void)dynamic_shared;
+    *ctas = state.occupancy;
+    return DRIVER_OK;
+}
+ENTRY(cuOccupancyMaxActiveClusters, int *clusters, cu_function function, const cu_launch_config *config) {
+    BEGIN;
+    (void)function;
+    if (config->attribute_count != 1 || config->attributes[0].id != DRIVER_LAUNCH_CLUSTER) return DRIVER_INVALID_VALUE;
+    const cu_launch_value *value = &config->attributes[0].value;
+    *clusters = state.occupancy * state.sms / (int)(value->cluster.x * value->cluster.y * value->cluster.z);
+    return DRIVER_OK;
+}
+static cu_result record_launch(const cu_launch_config *config, cu_function function, void **parameters) {
+    struct fake_launch *last = &state.last;
+    memset(last, 0, sizeof *last);
+    memcpy(last->grid, config->grid, sizeof last->grid);
+    memcpy(last->block, config->block, sizeof last->block);
+    last->shared = config->shared_bytes;
+    last->stream = config->stream;
+    snprintf(last->function, sizeof last->function, "%s", (const char *)function);
+    last->attributes = config->attribute_count;
+    for (unsigned i = 0; i < config->attribute_count && i < FAKE_ATTRIBUTES; i++) {
+        const cu_launch_attribute *attribute = &config->attributes[i];
+        if (attribute->id == state.reject_attribute) return DRIVER_INVALID_VALUE;
+        last->attribute[i] = attribute->id;
+        if (attribute->id == DRIVER_LAUNCH_PDL) last->pdl = attribute->value.pdl;
+        if (attribute->id == DRIVER_LAUNCH_CLUSTER) memcpy(last->cluster, &attribute->value.cluster, 12);
+    }
+    for (unsigned i = 0; i < state.param_count; i++)
+        memcpy(&last->param[i], parameters[i], state.param_bytes[i]);
+    if (state.launches < FAKE_LAUNCHES) state.launch[state.launches] = *last;
+    state.launches++;
+    return DRIVER_OK;
+}
+ENTRY(cuLaunchKernelEx, const cu_launch_config *config, cu_function function, void **parameters, void **extra) {
+    BEGIN;
+    if (depth == 0 || extra != NULL) return DRIVER_INVALID_CONTEXT;
+    pthread_mutex_lock(&lock);
+    cu_result result = record_launch(config, function, parameters);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* ---- virtual memory, multicast ---- */
+ENTRY(cuMemGetAllocationGranularity, size_t *bytes, const cu_mem_properties *properties, int option) {
+    BEGIN;
+    (void)properties, (void)option;
+    *bytes = 65536;
+    return DRIVER_OK;
+}
+ENTRY(cuMemCreate, cu_mem *handle, size_t bytes, const cu_mem_properties *properties, unsigned long long flags) {
+    BEGIN;
+    if (bytes % 65536 != 0 || properties->type != DRIVER_MEM_PINNED || flags != 0) return DRIVER_INVALID_VALUE;
+    void *memory = take(bytes);
+    if (memory == NULL) return DRIVER_OUT_OF_MEMORY;
+    *handle = (cu_mem)(uintptr_t)memory;
+    state.handles++;
+    return DRIVER_OK;
+}
+ENTRY(cuMemRelease, cu_mem handle) {
+    BEGIN;
+    if (!give_back(at(handle))) return DRIVER_INVALID_VALUE;
+    state.handles--;
+    return DRIVER_OK;
+}
+ENTRY(cuMemAddressReserve, cu_ptr *address, size_t bytes, size_t alignment, cu_ptr hint, unsigned long long flags) {
+    BEGIN;
+    (void)alignment, (void)hint, (void)flags;
+    void *memory = take(bytes);
+    if (memory == NULL) return DRIVER_OUT_OF_MEMORY;
+    *address = (cu_ptr)(uintptr_t)memory;
+    state.reservations++;
+    return DRIVER_OK;
+}
+ENTRY(cuMemAddressFree, cu_ptr address, size_t bytes) {
+    BEGIN;
+    (void)bytes;
+    if (!give_back(at(address))) return DRIVER_INVALID_VALUE;
+    state.reservations--;
+    return DRIVER_OK;
+}
+ENTRY(cuMemMap, cu_ptr address, size_t bytes, size_t offset, cu_mem handle, unsigned long long flags) {
+    BEGIN;
+    if (address == 0 || bytes == 0 || offset != 0 || handle == 0 || flags != 0) return DRIVER_INVALID_VALUE;
+    state.mappings++;
+    return DRIVER_OK;
+}
+ENTRY(cuMemUnmap, cu_ptr address, size_t bytes) {
+    BEGIN;
+    (void)address, (void)bytes;
+    state.mappings--;
+    return DRIVER_OK;
+}
+ENTRY(cuMemSetAccess, cu_ptr address, size_t bytes, const cu_mem_access *access, size_t count) {
+    BEGIN;
+    if (address == 0 || bytes == 0 || count == 0 || access[0].flags != DRIVER_MEM_READ_WRITE)
+        return DRIVER_INVALID_VALUE;
+    return DRIVER_OK;
+}
+ENTRY(cuMulticastGetGranularity, size_t *bytes, const cu_multicast_properties *properties, int option) {
+    BEGIN;
+    (void)option;
+    if (properties->devices < 2) return DRIVER_INVALID_VALUE;
+    *bytes = 2 << 20;
+    return DRIVER_OK;
+}
+ENTRY(cuMulticastCreate, cu_mem *handle, const cu_multicast_properties *properties) {
+    BEGIN;
+    if (properties->bytes % (2 << 20) != 0) return DRIVER_INVALID_VALUE;
+    *handle = (cu_mem)(uintptr_t)take(1);
+    state.handles++;
+    return DRIVER_OK;
+}
+ENTRY(cuMulticastAddDevice, cu_mem handle, cu_device device) {
+    BEGIN;
+    (void)handle, (void)device;
+    return DRIVER_OK;
+}
+ENTRY(cuMulticastBindMem, cu_mem handle, size_t offset, cu_mem memory, size_t memory_offset, size_t bytes,
+      unsigned long long flags) {
+    BEGIN;
+    (void)memory_offset, (void)flags;
+    if (handle == 0 || memory == 0 || offset != 0 || bytes % (2 << 20) != 0) return DRIVER_INVALID_VALUE;
+    state.bindings++;
+    return DRIVER_OK;
+}
+ENTRY(cuMulticastUnbind, cu_mem handle, cu_device device, size_t offset, size_t bytes) {
+    BEGIN;
+    (void)handle, (void)device, (void)offset, (void)bytes;
+    state.bindings--;
+    return DRIVER_OK;
+}

@@ -1,0 +1,64 @@
+/* fake_open.c - see fake_open.h. */
+#include "tests/fake_open.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void fail(const char *what) {
+    fprintf(stderr, "fake driver: %s\n", what);
+    exit(99);
+}
+
+const char *fake_path(void) {
+    static char path[PATH_MAX + 32];
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (length <= 0) fail("cannot find the program's own folder");
+    path[length] = '\0';
+    strcpy(strrchr(path, '/') + 1, "libfakecuda.so");
+    return path;
+}
+
+static void resolve(void *library, const char *symbol, void *pointer) {
+    void *found = dlsym(library, symbol);
+    if (found == NULL) fail(symbol);
+    memcpy(pointer, &found, sizeof found);
+}
+
+struct fake_api fake_load(void) {
+    struct fake_api api;
+    struct fake_driver *(*state)(void);
+    void *library = dlopen(fake_path(), RTLD_NOW);
+    if (library == NULL) fail(dlerror());
+    resolve(library, "fake_driver", &state);
+    resolve(library, "fake_reset", &api.reset);
+    resolve(library, "fake_drop_graph", &api.drop_graph);
+    resolve(library, "fake_outstanding", &api.outstanding);
+    api.state = state();
+    api.reset();
+    return api;
+}
+
+dcpk_device *fake_device(int32_t ordinal) {
+    dcpk_error error;
+    dcpk_error_init(&error);
+    dcpk_device *device = NULL;
+    dcpk_device_options options = {.size = sizeof options,
+                                   .kind = "cuda",
+                                   .library = fake_path(),
+                                   .ordinal = ordinal,
+                                   .pdl = -1,
+                                   .multicast = -1};
+    if (dcpk_device_open(&options, &device, &error) != DCPK_OK) fail(error.text);
+    return device;
+}
+
+long fake_count(const struct fake_driver *state, const char *name) {
+    long count = 0;
+    for (long i = 0; i < state->calls && i < FAKE_CALLS; i++)
+        count += strcmp(state->call[i], name) == 0;
+    return count;
+}
