@@ -46,11 +46,14 @@ static void try_reap(struct child *child) {
 /* Until the child is gone or the deadline has passed. A grandchild may hold the log open: it is not waited for. */
 static void watch(struct child *child, uint64_t deadline) {
     while (!child->reaped && !child->lost && system_now_ms() < deadline) {
-        if (!child->log_open)
-            system_sleep_ms(1);
-        else if (child->sys->poll(child->log, SLICE_MS) != 0)
+        int ready = child->log_open ? child->sys->poll(child->log, SLICE_MS) : 0;
+        if (ready > 0) {
             read_log(child);
-        if (!child->log_open || child->sys->poll(child->log, 0) == 0) try_reap(child);
+            continue;
+        }
+        if (ready < 0) child->log_open = false; /* without a log, but not without a deadline */
+        if (!child->log_open) system_sleep_ms(1);
+        try_reap(child);
     }
 }
 

@@ -159,16 +159,28 @@ void put_templates(const char *comment, const char *extra) {
     put_text(path, text);
 }
 
+/* Long enough that a page does not hold it. */
+static char *good_cubin(size_t *length) {
+    char *ptx = malloc(1 << 16);
+    ck_assert_ptr_nonnull(ptx);
+    int used = snprintf(ptx, 1 << 16,
+                        ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry dcpk_tiny(.param .u64 to)\n"
+                        ".reqntid 32, 1, 1\n{\n.reg .b64 %%a;\nld.param.u64 %%a, [to];\ngriddepcontrol.wait;\n");
+    for (int i = 0; i < 300; i++)
+        used += snprintf(ptx + used, (size_t)((1 << 16) - used), "st.volatile.global.u32 [%%a+%d], %d;\n", 4 * i, i);
+    snprintf(ptx + used, (size_t)((1 << 16) - used), "ret;\n}\n");
+    char *cubin = real_cubin(ptx, "sm_90a", length, NULL);
+    ck_assert_uint_gt(*length, 4096);
+    free(ptx);
+    return cubin;
+}
+
 void give_orders(const char *orders) {
-    static const char ptx[] =
-        ".version 7.8\n.target sm_90\n.address_size 64\n"
-        ".visible .entry dcpk_tiny(.param .u64 to)\n.reqntid 32, 1, 1\n{\n"
-        ".reg .b64 %a;\nld.param.u64 %a, [to];\ngriddepcontrol.wait;\nst.global.u32 [%a], 7;\nret;\n}\n";
     char path[128];
     size_t length = 0;
     snprintf(path, sizeof path, "%s/cubin", fake_folder);
     if (access(path, R_OK) != 0) {
-        char *cubin = real_cubin(ptx, "sm_90a", &length, NULL);
+        char *cubin = good_cubin(&length);
         put_file(path, cubin, length);
         free(cubin);
     }

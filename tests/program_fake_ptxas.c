@@ -4,7 +4,8 @@
  *   mode   good      copy the file `cubin` to the output, exit 0
  *          half      write half of it, exit 1 with a message about PTX line 3
  *          kill      write half of it, die by SIGKILL
- *          sleep     start a child that sleeps as well, then sleep for 100 s
+ *          sleep     start a child that sleeps as well, then sleep for 100 s, or until the orders are gone
+ *          fds       write the open descriptors' numbers and the environment to the file `inherited`, then good
  *          slow      sleep 300 ms, then good
  *          empty     write nothing, exit 0
  *          page      write the first 4096 bytes, exit 0
@@ -63,6 +64,26 @@ static void write_output(const char *path, const char *bytes, size_t length) {
     close(fd);
 }
 
+static int hang(void) {
+    char path[4096];
+    path_of(path, sizeof path, "orders");
+    for (int i = fork() >= 0 ? 0 : 1000; i < 1000 && access(path, F_OK) == 0; i++)
+        usleep(100000);
+    return 0;
+}
+
+static void write_inherited(void) {
+    char path[4096];
+    path_of(path, sizeof path, "inherited");
+    FILE *file = fopen(path, "w");
+    int own = file ? fileno(file) : -1;
+    for (int fd = 0; file && fd < 1024; fd++)
+        if (fd != own && fcntl(fd, F_GETFD) >= 0) fprintf(file, "%d ", fd);
+    for (char **p = environ; file && *p; p++)
+        fprintf(file, "\n%s", *p);
+    if (!file || fclose(file) != 0) _exit(94);
+}
+
 static int assemble(const char *input, const char *output) {
     size_t length = 0;
     char *bytes = read_cubin(&length);
@@ -70,10 +91,10 @@ static int assemble(const char *input, const char *output) {
                   : strcmp(mode, "half") == 0 || strcmp(mode, "kill") == 0 ? length / 2
                   : strcmp(mode, "page") == 0 && length > 4096             ? 4096
                                                                            : length;
-    if (strcmp(mode, "sleep") == 0) {
-        if (fork() >= 0) sleep(100);
-        return 0;
-    }
+    if (strcmp(mode, "sleep") == 0)
+        return hang();
+    if (strcmp(mode, "fds") == 0)
+        write_inherited();
     if (strcmp(mode, "slow") == 0) usleep(300000);
     write_output(output, bytes, keep);
     free(bytes);
