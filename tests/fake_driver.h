@@ -1,6 +1,6 @@
-/* fake_driver.h - a driver library for tests (libfakecuda.so): it runs no kernel, but records every call, counts what it
- * gave out, fails where it is told to, and can say that a stream captures. Device addresses are host addresses.
- * One state for the process, reached by dlsym "fake_driver"; launches may come from any thread. */
+/* fake_driver.h - a driver library for tests (libfakecuda.so): it runs no kernel, but records every call, counts what
+ * it gave out, fails where it is told to, and can say that a stream captures. Device addresses are host addresses. One
+ * state for the process, reached by dlsym "fake_driver"; launches may come from any thread. */
 #ifndef DCPK_TESTS_FAKE_DRIVER_H
 #define DCPK_TESTS_FAKE_DRIVER_H
 
@@ -25,17 +25,17 @@ struct fake_driver {
     int devices, sms, major, minor, multicast;
     int can_peer;
     /* settings, cleared by fake_reset */
-    int capturing;              /* 0, or DRIVER_CAPTURE_ACTIVE of every stream but NULL */
-    uint64_t capture_id;        /* of that capture; graph_drop ends the graph's life */
-    long fail_at;               /* the n-th call from now on (1 = the next), 0: none; what it returns: fail_with */
-    char fail_symbol[64];       /* or every call of this name */
+    int capturing;        /* 0, or DRIVER_CAPTURE_ACTIVE of every stream but NULL */
+    uint64_t capture_id;  /* of that capture; graph_drop ends the graph's life */
+    long fail_at;         /* the n-th call from now on (1 = the next), 0: none; what it returns: fail_with */
+    char fail_symbol[64]; /* or every call of this name */
     int fail_with;
-    int reject_attribute;       /* launch attribute id that cuLaunchKernelEx does not know, 0: none */
-    int occupancy;              /* CTAs a multiprocessor */
-    const char *jit_log;        /* written by a failing cuLibraryLoadData */
+    int reject_attribute; /* launch attribute id that cuLaunchKernelEx does not know, 0: none */
+    int occupancy;        /* CTAs a multiprocessor */
+    const char *jit_log;  /* written by a failing cuLibraryLoadData */
     unsigned param_bytes[FAKE_PARAMS], param_count; /* what a launch copies from its parameters */
     /* what happened */
-    long calls;                 /* since fake_reset; call[] holds the last FAKE_CALLS names, oldest first as long as none was dropped */
+    long calls; /* since fake_reset; call[] holds the last FAKE_CALLS names, oldest first as long as none was dropped */
     const char *call[FAKE_CALLS];
     struct fake_launch last;
     long launches;
@@ -46,8 +46,8 @@ struct fake_driver {
 };
 
 struct fake_driver *fake_driver(void);
-void fake_reset(void);          /* settings and what happened; what is given out stays */
-void fake_drop_graph(void);     /* the captured graph dies: its user objects are destroyed */
-long fake_outstanding(void);    /* everything given out and not given back */
+void fake_reset(void);       /* settings and what happened; what is given out stays */
+void fake_drop_graph(void);  /* the captured graph dies: its user objects are destroyed */
+long fake_outstanding(void); /* everything given out and not given back */
 
 #endif

@@ -1,5 +1,5 @@
-/* test_driver.c - our own declarations of the driver's binary interface against cuda.h, where there is one, and the table
- * of entry points. */
+/* test_driver.c - our own declarations of the driver's binary interface against cuda.h, where there is one, and the
+ * table of entry points. */
 #include "runtime/driver.h"
 
 #include <check.h>

@@ -76,8 +76,10 @@ static int begin(const char *name) {
     pthread_mutex_lock(&lock);
     if (state.calls < FAKE_CALLS) state.call[state.calls] = name;
     state.calls++;
-    if (state.fail_symbol[0] != '\0' && strcmp(state.fail_symbol, name) == 0) planned = state.fail_with;
-    else if (state.fail_at > 0 && --state.fail_at == 0) planned = state.fail_with;
+    if (state.fail_symbol[0] != '\0' && strcmp(state.fail_symbol, name) == 0)
+        planned = state.fail_with;
+    else if (state.fail_at > 0 && --state.fail_at == 0)
+        planned = state.fail_with;
     pthread_mutex_unlock(&lock);
     return planned;
 }
