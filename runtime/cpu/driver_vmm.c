@@ -45,7 +45,7 @@ struct memory *memory_of(struct call *call, cu_mem handle) {
 }
 
 struct memory *memory_add(struct call *call, const struct memory *draft) {
-    struct memory *memory = malloc(sizeof *memory);
+    struct memory *memory = calloc(1, sizeof *memory);
     if (!memory || handle_add(call->world, memory, HANDLE_MEMORY)) {
         free(memory);
         call->result = R_CUDA_ERROR_OUT_OF_MEMORY;

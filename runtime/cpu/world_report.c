@@ -65,8 +65,8 @@ static void add_group(const struct group *group, char *text, size_t capacity) {
     text_add(text, capacity, "\n- device %d, grid %" PRIu64 " %s: %u warp%s %s%s", grid->device->ordinal, grid->id,
              grid->fn->name, group->count, group->count == 1 ? "" : "s", group->mapping ? "polling" : doing[group->state],
              group->launch->stalled ? ", stalled by dcpkcpu_stall" : "");
-    text_add(text, capacity, ", without progress since %" PRIu64 " ns; %sCTA %u warp %u: ", watch->since,
-             group->count == 1 ? "" : "one of them, ", group->resident->cta.linear, group->warp->index);
+    text_add(text, capacity, ", without progress since %" PRIu64 " ns%s: ", watch->since,
+             group->count == 1 ? "" : "; one of them");
     warp_describe(group->warp, text + strlen(text), capacity - strlen(text));
     if (!group->mapping) return;
     text_add(text, capacity, "; polls 0x%" PRIx64 ", ", watch->address);
