@@ -113,8 +113,8 @@ $(BUILD)/tests/libfakecuda.so: $(BUILD)/tests/drivers/fake_driver.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -o $@ $^
 # Programs that suites start: tests/program_NAME.c -> build/tests/NAME. Those that need the libraries say so here.
-$(BUILD)/tests/check_all $(BUILD)/tests/bench: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
-$(BUILD)/tests/check_all $(BUILD)/tests/bench: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/%: $(BUILD)/tests/program_%.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(LIBS)

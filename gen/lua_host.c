@@ -166,6 +166,8 @@ static void append_source(dcpk_error *error, const struct source_file *file, uin
     if (at == NULL || line == 0) return;
     at += strspn(at, " \t");
     int length = (int)strcspn(at, "\r\n");
+    for (int i = 0; i < length; i++)
+        if ((unsigned char)at[i] < 0x20 && at[i] != '\t') return; /* not a text: a terminal should not get it */
     if (length > 0) dcpk_error_append(error, "\n    %.*s", length > 160 ? 160 : length, at);
 }
 
