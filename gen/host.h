@@ -42,6 +42,7 @@ struct host {
     bool open_statement; /* before the first entry: a module-scope variable is not yet closed by its `;` */
     int scope_count;     /* open { of the current entry, its own included; 0 outside */
     int scopes[HOST_MAX_SCOPES];
+    struct line_frame openers[HOST_MAX_SCOPES]; /* who wrote each { */
     int next_scope;
     uint64_t static_shared;
 

@@ -84,6 +84,9 @@ void scope_push(lua_State *L) {
     struct host *host = host_of(L);
     if (host->scope_count == HOST_MAX_SCOPES)
         host_fail(L, DCPK_E_TEMPLATE, "more than %d scopes inside each other", HOST_MAX_SCOPES);
+    struct writers writers;
+    host_writers(host, &writers);
+    host->openers[host->scope_count] = writers.stack[0];
     host->scopes[host->scope_count++] = ++host->next_scope;
 }
 
@@ -115,8 +118,10 @@ void scope_declare(lua_State *L, const char *name, const char *what) {
 
 void entry_close(lua_State *L) {
     struct host *host = host_of(L);
-    if (host->scope_count > 1)
-        host_fail(L, DCPK_E_TEMPLATE, "%d { of the kernel before this point are not closed", host->scope_count - 1);
+    if (host->scope_count > 1) {
+        host->blamed = (struct writers){.stack = {host->openers[host->scope_count - 1]}, .count = 1};
+        host_fail(L, DCPK_E_TEMPLATE, "this { is not closed before the kernel's end");
+    }
     if (host->level > 0) host_fail(L, DCPK_E_TEMPLATE, "kernel{} inside scope()");
     if (host->scope_count == 1) write_raw(L, "}", 1, 0);
     host->scope_count = 0;
