@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { COMPILE_TIMEOUT_MS = 120000, LOCK_TIMEOUT_MS = 60000 };
 
@@ -54,12 +55,20 @@ static dcpk_status set_toolchain(struct dcpk_gen *gen, const dcpk_gen_options *o
     return DCPK_OK;
 }
 
+/* A relative folder is meant from where the generator was opened, wherever the program goes later. */
+static void add_path(struct buffer *path, const char *folder) {
+    char *here = *folder && *folder != '/' ? getcwd(NULL, 0) : NULL;
+    if (here) buffer_format(path, "%s/", here);
+    buffer_format(path, "%s", folder);
+    free(here);
+}
+
 /* The option, $DCPK_CACHE_DIR, $XDG_CACHE_HOME/dcpk, ~/.cache/dcpk; "" for memory only. Never /tmp. */
 static dcpk_status set_cache(struct dcpk_gen *gen, const dcpk_gen_options *options, dcpk_error *error) {
     const struct environment *e = &gen->environment;
     struct buffer path = {0};
     if (options->cache_dir || e->cache_dir)
-        buffer_format(&path, "%s", options->cache_dir ? options->cache_dir : e->cache_dir);
+        add_path(&path, options->cache_dir ? options->cache_dir : e->cache_dir);
     else if (e->xdg_cache_home && e->xdg_cache_home[0] == '/')
         buffer_format(&path, "%s/dcpk", e->xdg_cache_home);
     else if (e->home && e->home[0] == '/')
