@@ -47,7 +47,7 @@ dcpk_status cache_entry_write(struct cache *cache, const char *key, const dcpk_i
     const void *bytes = dcpk_image_bytes(image, &length);
     bool exists = false;
     dcpk_status status = cache_write(cache, key, CACHE_ENTRY, bytes, length, CACHE_FIRST_WINS, &exists, error);
-    *cached = status == DCPK_OK && !exists;
-    if (status != DCPK_OK || !exists) return status;
+    *cached = (status == DCPK_OK || status == DCPK_E_IO) && !exists;
+    if (!exists) return status;
     return replace_damaged(cache, key, bytes, length, cached, error);
 }
