@@ -1,0 +1,295 @@
+/* test_layer.c - a layer step against the fake driver: which kernels, in which order, with which edges between them. */
+#include "tests/box_pair.h"
+#include "tests/stand_in.h"
+
+#include <dcpk/layer.h>
+#include <stdio.h>
+
+/* A provider that makes stand-ins and remembers what it was asked for. */
+struct maker {
+    char asked[8][512];
+    int count, fail_at;
+};
+
+static dcpk_status make(void *self, const dcpk_spec *spec, dcpk_image **out, dcpk_error *error_out) {
+    struct maker *maker = self;
+    char *text = maker->asked[maker->count++];
+    dcpk_spec_format(spec, text, sizeof maker->asked[0]);
+    if (maker->count == maker->fail_at) {
+        if (error_out != NULL) snprintf(error_out->text, sizeof error_out->text, "no image of %s", text);
+        return DCPK_E_NOT_FOUND;
+    }
+    dcpk_entry_info entry[2];
+    uint32_t count = 1;
+    if (strcmp(spec->kernel, "query_push") == 0) {
+        entry[0] = stand_in_entry("dcpk_query_push", "query rank");
+    } else if (strcmp(spec->kernel, "query_wait") == 0) {
+        entry[0] = stand_in_entry("dcpk_query_wait", "q_box");
+    } else if (spec->dcp > 1 && spec->split == 1) {
+        entry[0] = stand_in_entry("dcpk_dcp_value_push", "rows q_box");
+        entry[1] = stand_in_entry("dcpk_dcp_value_merge", "output chain_waits");
+        count = 2;
+    } else {
+        entry[0] = stand_in_entry("dcpk_dcp_value", spec->dcp > 1 ? "rows output q_box" : "rows output");
+    }
+    *out = stand_in_image(text, entry, count);
+    return DCPK_OK;
+}
+
+/* The engine's decode: notes when it was called and with which flags. */
+struct decode {
+    long after; /* launches made before it */
+    uint32_t flags;
+    int calls;
+    dcpk_status answer;
+};
+
+static dcpk_status decode(void *self, const dcpk_args *args, dcpk_box *box, void *stream, uint32_t flags,
+                          dcpk_error *error_out) {
+    struct decode *seen = self;
+    (void)args, (void)box, (void)stream, (void)error_out;
+    seen->after = fake.state->launches;
+    seen->flags = flags;
+    seen->calls++;
+    return seen->answer;
+}
+
+static struct maker maker;
+static struct decode seen;
+static dcpk_spec base;
+static const dcpk_args args = {
+    .size = sizeof args, .query = 0x1000, .rows = 0x2000, .output = 0x3000, .rows_lse = 0x4000};
+
+static dcpk_status open_layer(const char *keys, dcpk_box *box, dcpk_layer **layer) {
+    memset(&maker, 0, sizeof maker);
+    memset(&seen, 0, sizeof seen);
+    char text[256];
+    snprintf(text, sizeof text, "dcp_value %s", keys);
+    ck_assert_msg(dcpk_spec_parse(&base, text, &error) == DCPK_OK, "%s", error.text);
+    static dcpk_provider provider;
+    provider = (dcpk_provider){.size = sizeof provider, .self = &maker, .get = make};
+    dcpk_layer_options options = {
+        .size = sizeof options, .provider = &provider, .base = &base, .decode = decode, .decode_self = &seen};
+    return dcpk_layer_open(devices[0], box, &options, layer, &error);
+}
+
+static dcpk_layer *layer_of(const char *keys, dcpk_box *box) {
+    dcpk_layer *layer = NULL;
+    ck_assert_msg(open_layer(keys, box, &layer) == DCPK_OK, "%s", error.text);
+    fake.reset();
+    return layer;
+}
+
+static void close_layer(dcpk_layer *layer) {
+    ck_assert_msg(dcpk_layer_close(layer, &error) == DCPK_OK, "%s", error.text);
+    for (int r = 0; r < 2; r++)
+        boxes[r]->opened = boxes[r]->closed = 0; /* nothing ran: the fake's counter does not move */
+}
+
+static void assert_launch(long index, const char *function, int pdl) {
+    ck_assert_str_eq(fake.state->launch[index].function, function);
+    ck_assert_int_eq(fake.state->launch[index].pdl, pdl);
+}
+
+START_TEST(each_kernel_gets_the_keys_it_takes) {
+    connect_pair();
+    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4 gate=0 split=1", boxes[0]);
+    ck_assert_int_eq(maker.count, 3);
+    ck_assert_ptr_nonnull(strstr(maker.asked[0], "query_push arch=sm_90a heads=2 dcp=2 batch=4"));
+    ck_assert_ptr_null(strstr(maker.asked[0], "gate="));
+    ck_assert_ptr_nonnull(strstr(maker.asked[1], "query_wait arch=sm_90a heads=2 dcp=2 batch=4"));
+    ck_assert_ptr_null(strstr(maker.asked[1], "publish="));
+    ck_assert_ptr_nonnull(strstr(maker.asked[2], "dcp_value arch=sm_90a heads=2 dcp=2 batch=4"));
+    ck_assert_ptr_nonnull(strstr(maker.asked[2], "split=1"));
+    ck_assert_ptr_nonnull(strstr(maker.asked[2], "gate=0"));
+    close_layer(layer);
+}
+END_TEST
+
+START_TEST(keys_left_open_follow_the_box) {
+    dcpk_box_shape wide = shape;
+    wide.cap = 128;
+    wide.qh = 6;
+    dcpk_box *pair[2];
+    for (int r = 0; r < 2; r++)
+        ck_assert_int_eq(dcpk_box_create(devices[r], &wide, r, &pair[r], &error), DCPK_OK);
+    ck_assert_int_eq(dcpk_box_connect(pair, 2, &error), DCPK_OK);
+    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4", pair[0]);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_nonnull(strstr(maker.asked[i], "cap=128"));
+        ck_assert_ptr_nonnull(strstr(maker.asked[i], "qh=6"));
+    }
+    close_layer(layer);
+    for (int r = 0; r < 2; r++)
+        ck_assert_int_eq(dcpk_box_destroy(pair[r], &error), DCPK_OK);
+}
+END_TEST
+
+START_TEST(step_launches_in_order_with_pdl_inside_and_a_full_edge_before) {
+    connect_pair();
+    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4 split=0", boxes[0]);
+    ck_assert_msg(dcpk_layer_step(layer, &args, NULL, 0, &error) == DCPK_OK, "%s", error.text);
+    ck_assert_int_eq(fake.state->launches, 3);
+    assert_launch(0, "dcpk_query_push", 0);
+    assert_launch(1, "dcpk_query_wait", 1);
+    assert_launch(2, "dcpk_dcp_value", 1);
+    ck_assert_int_eq(seen.calls, 1);
+    ck_assert_int_eq(seen.after, 2);
+    ck_assert_uint_eq(seen.flags, 0);
+    close_layer(layer);
+}
+END_TEST
+
+START_TEST(split_step_has_push_then_merge) {
+    connect_pair();
+    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4 split=1", boxes[0]);
+    ck_assert_int_eq(dcpk_layer_step(layer, &args, NULL, 0, &error), DCPK_OK);
+    ck_assert_int_eq(fake.state->launches, 4);
+    assert_launch(2, "dcpk_dcp_value_push", 1);
+    assert_launch(3, "dcpk_dcp_value_merge", 1);
+    ck_assert_int_eq(seen.after, 2);
+    close_layer(layer);
+}
+END_TEST
+
+static struct {
+    uint32_t flags;
+    int first; /* PDL attribute of query_push */
+} const chains[] = {
+    {0, 0},
+    {DCPK_LAUNCH_CHAIN_WAITS, 1},
+    {DCPK_LAUNCH_CHAIN_WAITS | DCPK_LAUNCH_FRESH_WEIGHTS, 0},
+    {DCPK_LAUNCH_CHAIN_WAITS | DCPK_LAUNCH_NO_PDL, 0},
+    {DCPK_LAUNCH_FRESH_WEIGHTS, 0},
+};
+
+START_TEST(flags_decide_the_edge_before_the_step) {
+    connect_pair();
+    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4 split=1", boxes[0]);
+    ck_assert_int_eq(dcpk_layer_step(layer, &args, NULL, chains[_i].flags, &error), DCPK_OK);
+    assert_launch(0, "dcpk_query_push", chains[_i].first);
+    for (long i = 1; i < 4; i++)
+        ck_assert_int_eq(fake.state->launch[i].pdl, 1);
+    ck_assert_uint_eq(seen.flags, chains[_i].flags & (uint32_t)DCPK_LAUNCH_CHAIN_WAITS);
+    close_layer(layer);
+}
+END_TEST
+
+START_TEST(last_kernel_learns_of_chain_waits) {
+    connect_pair();
+    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4 split=1", boxes[0]);
+    for (uint32_t chain = 0; chain <= 1; chain++) {
+        fake.reset();
+        fake.state->param_bytes[0] = fake.state->param_bytes[1] = 4; /* second parameter of the merge: chain_waits */
+        fake.state->param_count = 2;
+        ck_assert_int_eq(dcpk_layer_step(layer, &args, NULL, chain ? DCPK_LAUNCH_CHAIN_WAITS : 0, &error), DCPK_OK);
+        ck_assert_str_eq(fake.state->last.function, "dcpk_dcp_value_merge");
+        ck_assert_uint_eq(fake.state->last.param[1], chain);
+    }
+    close_layer(layer);
+}
+END_TEST
+
+START_TEST(one_rank_neither_pushes_nor_waits) {
+    dcpk_layer *layer = layer_of("heads=2 batch=4", NULL);
+    ck_assert_int_eq(maker.count, 1);
+    ck_assert_int_eq(dcpk_layer_step(layer, &args, NULL, DCPK_LAUNCH_FRESH_WEIGHTS, &error), DCPK_OK);
+    ck_assert_int_eq(fake.state->launches, 1);
+    assert_launch(0, "dcpk_dcp_value", 1);
+    ck_assert_int_eq(seen.after, 0);
+    ck_assert_uint_eq(seen.flags, DCPK_LAUNCH_FIRST | DCPK_LAUNCH_FRESH_WEIGHTS); /* the decode is first here */
+    close_layer(layer);
+}
+END_TEST
+
+START_TEST(bad_argument_of_the_last_kernel_launches_nothing) {
+    connect_pair();
+    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4 split=1", boxes[0]);
+    dcpk_args bad = args;
+    bad.output = 0;
+    ck_assert_int_eq(dcpk_layer_step(layer, &bad, NULL, 0, &error), DCPK_E_ARG);
+    ck_assert_ptr_nonnull(strstr(error.text, "(dcpk_dcp_value_merge): argument output is 0"));
+    ck_assert_int_eq(fake.state->launches, 0);
+    ck_assert_int_eq(seen.calls, 0);
+    close_layer(layer);
+}
+END_TEST
+
+START_TEST(failing_decode_ends_the_step) {
+    connect_pair();
+    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4", boxes[0]);
+    seen.answer = DCPK_E_DRIVER;
+    ck_assert_int_eq(dcpk_layer_step(layer, &args, NULL, 0, &error), DCPK_E_DRIVER);
+    ck_assert_int_eq(fake.state->launches, 2);
+    close_layer(layer);
+}
+END_TEST
+
+START_TEST(kernel_that_cannot_be_had_gives_no_layer) {
+    connect_pair();
+    for (int fail_at = 1; fail_at <= 3; fail_at++) {
+        dcpk_layer *layer = NULL;
+        dcpk_provider provider = {.size = sizeof provider, .self = &maker, .get = make};
+        dcpk_layer_options options = {
+            .size = sizeof options, .provider = &provider, .base = &base, .decode = decode, .decode_self = &seen};
+        ck_assert_int_eq(dcpk_spec_parse(&base, "dcp_value heads=2 dcp=2 batch=4", &error), DCPK_OK);
+        memset(&maker, 0, sizeof maker);
+        maker.fail_at = fail_at;
+        ck_assert_int_eq(dcpk_layer_open(devices[0], boxes[0], &options, &layer, &error), DCPK_E_NOT_FOUND);
+        ck_assert_ptr_null(layer);
+        ck_assert_int_eq(fake.state->libraries, 0);
+    }
+}
+END_TEST
+
+START_TEST(box_and_dcp_must_go_together) {
+    dcpk_layer *layer = NULL;
+    ck_assert_int_eq(open_layer("heads=2 dcp=2 batch=4", NULL, &layer), DCPK_E_ARG);
+    ck_assert_ptr_nonnull(strstr(error.text, "needs a box"));
+    ck_assert_int_eq(open_layer("heads=2 batch=4", boxes[0], &layer), DCPK_E_ARG);
+    ck_assert_int_eq(open_layer("heads=2 dcp=2 batch=4", boxes[1], &layer), DCPK_E_ARG);
+    ck_assert_ptr_nonnull(strstr(error.text, "the box is on device 1, the layer on device 0"));
+    ck_assert_int_eq(open_layer("heads=65 dcp=16 batch=4", boxes[0], &layer), DCPK_E_SPEC);
+}
+END_TEST
+
+START_TEST(layer_captured_in_a_graph_is_not_closed_under_it) {
+    connect_pair();
+    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4", boxes[0]);
+    int stream;
+    fake.state->capturing = DRIVER_CAPTURE_ACTIVE;
+    fake.state->capture_id = 5;
+    ck_assert_int_eq(dcpk_layer_step(layer, &args, &stream, 0, &error), DCPK_OK);
+    fake.state->capturing = 0;
+    ck_assert_int_eq(dcpk_layer_close(layer, &error), DCPK_E_BOX_BUSY);
+    ck_assert_int_eq(fake.state->libraries, 3); /* none of them is gone */
+    ck_assert_int_eq(dcpk_box_destroy(boxes[0], &error), DCPK_E_BOX_BUSY);
+    fake.drop_graph();
+    close_layer(layer);
+    ck_assert_int_eq(fake.state->libraries, 0);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("layer");
+    TCase *tests = tcase_create("layer");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, each_kernel_gets_the_keys_it_takes);
+    tcase_add_test(tests, keys_left_open_follow_the_box);
+    tcase_add_test(tests, step_launches_in_order_with_pdl_inside_and_a_full_edge_before);
+    tcase_add_test(tests, split_step_has_push_then_merge);
+    tcase_add_loop_test(tests, flags_decide_the_edge_before_the_step, 0, (int)(sizeof chains / sizeof chains[0]));
+    tcase_add_test(tests, last_kernel_learns_of_chain_waits);
+    tcase_add_test(tests, one_rank_neither_pushes_nor_waits);
+    tcase_add_test(tests, bad_argument_of_the_last_kernel_launches_nothing);
+    tcase_add_test(tests, failing_decode_ends_the_step);
+    tcase_add_test(tests, kernel_that_cannot_be_had_gives_no_layer);
+    tcase_add_test(tests, box_and_dcp_must_go_together);
+    tcase_add_test(tests, layer_captured_in_a_graph_is_not_closed_under_it);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
