@@ -28,7 +28,8 @@ struct call {
 };
 enum call_needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
 
-/* Locks; false (result set, call_end still due) when the machine is not initialised, in error, or no context is current. */
+/* Locks; false (result set, call_end still due) when the machine is not initialised, in error, or no context is
+ * current. */
 bool call_begin(struct call *call, enum call_needs needs);
 cu_result call_end(struct call *call);
 /* Runs the devices until done(what); the result of that. */
@@ -40,7 +41,15 @@ struct device *context_device(struct world *world, cu_context context); /* NULL:
 struct device *context_current(struct world *world);
 
 /* driver_handles.c: which pointers are live handles of which kind. */
-enum handle_kind { HANDLE_NONE, HANDLE_STREAM, HANDLE_EVENT, HANDLE_LIBRARY, HANDLE_KERNEL, HANDLE_FUNCTION, HANDLE_MEMORY };
+enum handle_kind {
+    HANDLE_NONE,
+    HANDLE_STREAM,
+    HANDLE_EVENT,
+    HANDLE_LIBRARY,
+    HANDLE_KERNEL,
+    HANDLE_FUNCTION,
+    HANDLE_MEMORY
+};
 int handle_add(struct world *world, const void *pointer, enum handle_kind kind); /* -1: out of memory */
 void handle_remove(struct world *world, const void *pointer);
 bool handle_is(const struct world *world, const void *pointer, enum handle_kind kind);
@@ -61,7 +70,7 @@ struct kernel {
 };
 
 struct library {
-    char *blob; /* our copy of the image, or of the PTX text */
+    char *blob;             /* our copy of the image, or of the PTX text */
     struct image_view view; /* of an image */
     struct line_source lines;
     struct ptx_module *module;
@@ -80,13 +89,15 @@ struct memory { /* cuMemCreate's, or a multicast object: multicast not NULL */
 
 /* driver_library.c */
 void library_free(struct world *world, struct library *library);
-bool library_load_variables(struct world *world, struct library *library, struct device *device); /* false: out of memory */
+bool library_load_variables(struct world *world, struct library *library,
+                            struct device *device); /* false: out of memory */
 /* driver_cubin.c */
 unsigned cubin_registers(const void *cubin, uint64_t bytes, const char *entry); /* 0: not said */
 /* driver_vmm.c */
 void memory_drop(struct world *world, struct memory *memory); /* one user less */
 struct memory *memory_of(struct call *call, cu_mem handle);   /* NULL: result set */
-struct memory *memory_add(struct call *call, const struct memory *draft); /* takes over what draft holds; NULL: result set */
+struct memory *memory_add(struct call *call,
+                          const struct memory *draft); /* takes over what draft holds; NULL: result set */
 /* driver_stream.c */
 struct stream *stream_of(struct call *call, cu_stream handle); /* NULL: result set */
 /* driver_function.c */

@@ -12,8 +12,10 @@ bool call_begin(struct call *call, enum call_needs needs) {
     struct world *world = world_machine();
     *call = (struct call){.world = world};
     if (needs == NEEDS_NOTHING) return true;
-    if (!world->alive) call->result = R_CUDA_ERROR_NOT_INITIALIZED;
-    else if (world->faulted) call->result = world->fault.code;
+    if (!world->alive)
+        call->result = R_CUDA_ERROR_NOT_INITIALIZED;
+    else if (world->faulted)
+        call->result = world->fault.code;
     if (call->result || needs == NEEDS_INIT) return !call->result;
     call->device = context_current(world);
     if (!call->device) call->result = R_CUDA_ERROR_INVALID_CONTEXT;

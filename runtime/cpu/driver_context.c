@@ -32,29 +32,37 @@ struct device *context_current(struct world *world) {
 cu_result cpu_primary_retain(cu_context *context, cu_device device) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (!context) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (device < 0 || device >= call.world->device_count) call.result = R_CUDA_ERROR_INVALID_DEVICE;
+    if (!context)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (device < 0 || device >= call.world->device_count)
+        call.result = R_CUDA_ERROR_INVALID_DEVICE;
     if (call.result) return call_end(&call);
     call.world->devices[device].retained++;
     *context = &call.world->devices[device];
     return call_end(&call);
 }
 
-/* Unlike hardware's, a context that nobody retains keeps its memory until it is retained again or the machine is reset. */
+/* Unlike hardware's, a context that nobody retains keeps its memory until it is retained again or the machine is reset.
+ */
 cu_result cpu_primary_release(cu_device device) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (device < 0 || device >= call.world->device_count) call.result = R_CUDA_ERROR_INVALID_DEVICE;
-    else if (!call.world->devices[device].retained) call.result = R_CUDA_ERROR_INVALID_CONTEXT;
-    else call.world->devices[device].retained--;
+    if (device < 0 || device >= call.world->device_count)
+        call.result = R_CUDA_ERROR_INVALID_DEVICE;
+    else if (!call.world->devices[device].retained)
+        call.result = R_CUDA_ERROR_INVALID_CONTEXT;
+    else
+        call.world->devices[device].retained--;
     return call_end(&call);
 }
 
 cu_result cpu_ctx_get_current(cu_context *context) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (context) *context = context_current(call.world);
-    else call.result = R_CUDA_ERROR_INVALID_VALUE;
+    if (context)
+        *context = context_current(call.world);
+    else
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
     return call_end(&call);
 }
 
@@ -67,9 +75,12 @@ cu_result cpu_ctx_set_current(cu_context context) {
         return call_end(&call);
     }
     struct device *device = context_device(call.world, context);
-    if (!device) call.result = R_CUDA_ERROR_INVALID_CONTEXT;
-    else if (stack.depth) stack.entries[stack.depth - 1] = device;
-    else stack.entries[stack.depth++] = device;
+    if (!device)
+        call.result = R_CUDA_ERROR_INVALID_CONTEXT;
+    else if (stack.depth)
+        stack.entries[stack.depth - 1] = device;
+    else
+        stack.entries[stack.depth++] = device;
     return call_end(&call);
 }
 
@@ -78,9 +89,12 @@ cu_result cpu_ctx_push(cu_context context) {
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
     refresh(call.world);
     struct device *device = context_device(call.world, context);
-    if (!device) call.result = R_CUDA_ERROR_INVALID_CONTEXT;
-    else if (stack.depth == STACK_DEPTH) call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
-    else stack.entries[stack.depth++] = device;
+    if (!device)
+        call.result = R_CUDA_ERROR_INVALID_CONTEXT;
+    else if (stack.depth == STACK_DEPTH)
+        call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
+    else
+        stack.entries[stack.depth++] = device;
     return call_end(&call);
 }
 
@@ -100,8 +114,10 @@ cu_result cpu_ctx_pop(cu_context *context) {
 cu_result cpu_ctx_get_device(cu_device *device) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
-    if (device) *device = call.device->ordinal;
-    else call.result = R_CUDA_ERROR_INVALID_VALUE;
+    if (device)
+        *device = call.device->ordinal;
+    else
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
     return call_end(&call);
 }
 
@@ -125,13 +141,18 @@ static cu_result change_peer(cu_context peer, bool enable) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     struct device *other = context_device(call.world, peer);
-    if (!other) call.result = R_CUDA_ERROR_INVALID_CONTEXT;
-    else if (other == call.device) call.result = R_CUDA_ERROR_INVALID_DEVICE;
+    if (!other)
+        call.result = R_CUDA_ERROR_INVALID_CONTEXT;
+    else if (other == call.device)
+        call.result = R_CUDA_ERROR_INVALID_DEVICE;
     if (call.result) return call_end(&call);
     bool enabled = call.device->peers >> other->ordinal & 1;
-    if (enable && enabled) call.result = R_CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-    else if (!enable && !enabled) call.result = R_CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-    else memory_enable_peer(call.world, call.device->ordinal, other->ordinal, enable);
+    if (enable && enabled)
+        call.result = R_CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    else if (!enable && !enabled)
+        call.result = R_CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    else
+        memory_enable_peer(call.world, call.device->ordinal, other->ordinal, enable);
     return call_end(&call);
 }
 

@@ -17,7 +17,8 @@ struct section {
 static bool read_section(const unsigned char *elf, uint64_t bytes, unsigned index, struct section *section) {
     uint64_t table = image_u64(elf + 40);
     unsigned count = image_u16(elf + 60), names = image_u16(elf + 62);
-    if (index >= count || names >= count || table > bytes || (uint64_t)count * SECTION_HEADER > bytes - table) return false;
+    if (index >= count || names >= count || table > bytes || (uint64_t)count * SECTION_HEADER > bytes - table)
+        return false;
     const unsigned char *h = elf + table + (uint64_t)index * SECTION_HEADER;
     const unsigned char *n = elf + table + (uint64_t)names * SECTION_HEADER;
     uint64_t text = image_u64(n + 24), text_bytes = image_u64(n + 32), at = image_u32(h);
@@ -32,16 +33,18 @@ static bool read_section(const unsigned char *elf, uint64_t bytes, unsigned inde
     return type == 8 || (section->offset <= bytes && section->bytes <= bytes - section->offset); /* 8: NOBITS */
 }
 
-static bool find_section(const unsigned char *elf, uint64_t bytes, const char *prefix, const char *rest, struct section *out) {
+static bool find_section(const unsigned char *elf, uint64_t bytes, const char *prefix, const char *rest,
+                         struct section *out) {
     size_t length = strlen(prefix);
     for (unsigned i = 0; i < image_u16(elf + 60); i++)
-        if (read_section(elf, bytes, i, out) && strncmp(out->name, prefix, length) == 0 && strcmp(out->name + length, rest) == 0)
+        if (read_section(elf, bytes, i, out) && strncmp(out->name, prefix, length) == 0 &&
+            strcmp(out->name + length, rest) == 0)
             return true;
     return false;
 }
 
-static bool symbol_is(const unsigned char *elf, const struct section *symbols, const struct section *names, uint32_t index,
-                      const char *entry) {
+static bool symbol_is(const unsigned char *elf, const struct section *symbols, const struct section *names,
+                      uint32_t index, const char *entry) {
     if ((uint64_t)index >= symbols->bytes / SYMBOL) return false;
     uint32_t at = image_u32(elf + symbols->offset + (uint64_t)index * SYMBOL);
     size_t length = strlen(entry);

@@ -51,8 +51,10 @@ cu_result cpu_error_name(cu_result result, const char **text) {
 cu_result cpu_device_count(int *count) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (count) *count = call.world->device_count;
-    else call.result = R_CUDA_ERROR_INVALID_VALUE;
+    if (count)
+        *count = call.world->device_count;
+    else
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
     return call_end(&call);
 }
 
@@ -65,8 +67,10 @@ static bool device_exists(struct call *call, cu_device device) {
 cu_result cpu_device_get(cu_device *device, int ordinal) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (!device) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (device_exists(&call, ordinal)) *device = ordinal;
+    if (!device)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (device_exists(&call, ordinal))
+        *device = ordinal;
     return call_end(&call);
 }
 
@@ -74,7 +78,8 @@ cu_result cpu_device_name(char *name, int capacity, cu_device device) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
     const dcpkcpu_options *o = &call.world->options;
-    if (!name || capacity < 1) call.result = R_CUDA_ERROR_INVALID_VALUE;
+    if (!name || capacity < 1)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
     else if (device_exists(&call, device))
         snprintf(name, (size_t)capacity, "dcpk CPU device (compute capability %d.%d)", o->major, o->minor);
     return call_end(&call);
@@ -83,8 +88,10 @@ cu_result cpu_device_name(char *name, int capacity, cu_device device) {
 cu_result cpu_device_total_memory(size_t *bytes, cu_device device) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (!bytes) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (device_exists(&call, device)) *bytes = call.world->arena.bytes_limit;
+    if (!bytes)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (device_exists(&call, device))
+        *bytes = call.world->arena.bytes_limit;
     return call_end(&call);
 }
 
@@ -104,7 +111,8 @@ static bool attribute_value(const dcpkcpu_options *o, int attribute, int *value)
 cu_result cpu_device_attribute(int *value, int attribute, cu_device device) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (!value) call.result = R_CUDA_ERROR_INVALID_VALUE;
+    if (!value)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
     else if (device_exists(&call, device) && !attribute_value(&call.world->options, attribute, value))
         call.result = R_CUDA_ERROR_INVALID_VALUE;
     return call_end(&call);
@@ -113,7 +121,9 @@ cu_result cpu_device_attribute(int *value, int attribute, cu_device device) {
 cu_result cpu_device_can_peer(int *can, cu_device device, cu_device peer) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (!can) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (device_exists(&call, device) && device_exists(&call, peer)) *can = device != peer;
+    if (!can)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (device_exists(&call, device) && device_exists(&call, peer))
+        *can = device != peer;
     return call_end(&call);
 }

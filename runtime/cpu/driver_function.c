@@ -3,7 +3,8 @@
 
 struct function *function_of(struct call *call, cu_function handle) {
     if (handle_is(call->world, handle, HANDLE_FUNCTION)) return handle;
-    if (handle_is(call->world, handle, HANDLE_KERNEL)) return &((struct kernel *)handle)->functions[call->device->ordinal];
+    if (handle_is(call->world, handle, HANDLE_KERNEL))
+        return &((struct kernel *)handle)->functions[call->device->ordinal];
     call->result = R_CUDA_ERROR_INVALID_HANDLE;
     return NULL;
 }
@@ -11,14 +12,17 @@ struct function *function_of(struct call *call, cu_function handle) {
 cu_result cpu_kernel_get_function(cu_function *function, cu_kernel kernel) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
-    if (!function) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (!handle_is(call.world, kernel, HANDLE_KERNEL)) call.result = R_CUDA_ERROR_INVALID_HANDLE;
+    if (!function)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (!handle_is(call.world, kernel, HANDLE_KERNEL))
+        call.result = R_CUDA_ERROR_INVALID_HANDLE;
     if (call.result) return call_end(&call);
     struct function *which = &((struct kernel *)kernel)->functions[call.device->ordinal];
     if (!library_load_variables(call.world, which->kernel->library, call.device) ||
         (!handle_is(call.world, which, HANDLE_FUNCTION) && handle_add(call.world, which, HANDLE_FUNCTION)))
         call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
-    else *function = which;
+    else
+        *function = which;
     return call_end(&call);
 }
 
@@ -30,17 +34,17 @@ cu_result cpu_func_load(cu_function function) {
 }
 
 enum { /* CUfunction_attribute */
-    MAX_THREADS = 0,
-    STATIC_SHARED = 1,
-    CONSTANT_BYTES = 2,
-    LOCAL_BYTES = 3,
-    REGISTERS = 4,
-    PTX_VERSION = 5,
-    BINARY_VERSION = 6,
-    CACHE_MODE = 7,
-    CARVEOUT = 9,
-    CLUSTER_MUST_BE_SET = 10,
-    CLUSTER_SCHEDULING = 15
+       MAX_THREADS = 0,
+       STATIC_SHARED = 1,
+       CONSTANT_BYTES = 2,
+       LOCAL_BYTES = 3,
+       REGISTERS = 4,
+       PTX_VERSION = 5,
+       BINARY_VERSION = 6,
+       CACHE_MODE = 7,
+       CARVEOUT = 9,
+       CLUSTER_MUST_BE_SET = 10,
+       CLUSTER_SCHEDULING = 15
 };
 
 static cu_result attribute_of(const struct function *function, int attribute, int *value) {
@@ -105,8 +109,10 @@ cu_result cpu_func_set_attribute(cu_function function, int attribute, int value)
 }
 
 static struct function *kernel_on(struct call *call, cu_kernel kernel, cu_device device) {
-    if (!handle_is(call->world, kernel, HANDLE_KERNEL)) call->result = R_CUDA_ERROR_INVALID_HANDLE;
-    else if (device < 0 || device >= call->world->device_count) call->result = R_CUDA_ERROR_INVALID_DEVICE;
+    if (!handle_is(call->world, kernel, HANDLE_KERNEL))
+        call->result = R_CUDA_ERROR_INVALID_HANDLE;
+    else if (device < 0 || device >= call->world->device_count)
+        call->result = R_CUDA_ERROR_INVALID_DEVICE;
     return call->result ? NULL : &((struct kernel *)kernel)->functions[device];
 }
 
@@ -139,8 +145,10 @@ cu_result cpu_occupancy(int *ctas, cu_function function, int threads, size_t dyn
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct function *which = function_of(&call, function);
     if (!which) return call_end(&call);
-    if (!ctas || threads < 1 || threads > CTA_THREADS) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else *ctas = (int)ctas_per_sm(which, (unsigned)threads, dynamic_shared);
+    if (!ctas || threads < 1 || threads > CTA_THREADS)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else
+        *ctas = (int)ctas_per_sm(which, (unsigned)threads, dynamic_shared);
     return call_end(&call);
 }
 
@@ -154,10 +162,12 @@ cu_result cpu_occupancy_clusters(int *clusters, cu_function function, const cu_l
         if (config->attributes[i].id == DRIVER_LAUNCH_CLUSTER)
             size = (uint64_t)config->attributes[i].value.cluster.x * config->attributes[i].value.cluster.y *
                    config->attributes[i].value.cluster.z;
-    if (!clusters || !config || threads < 1 || threads > CTA_THREADS) call.result = R_CUDA_ERROR_INVALID_VALUE;
+    if (!clusters || !config || threads < 1 || threads > CTA_THREADS)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
     else if (size < 1 || size > (which->non_portable_cluster ? CLUSTER_CTAS : CLUSTER_CTAS_PORTABLE))
         call.result = R_CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    else *clusters = (int)(ctas_per_sm(which, (unsigned)threads, config->shared_bytes) *
-                           (unsigned)call.world->options.sms / (unsigned)size);
+    else
+        *clusters = (int)(ctas_per_sm(which, (unsigned)threads, config->shared_bytes) *
+                          (unsigned)call.world->options.sms / (unsigned)size);
     return call_end(&call);
 }

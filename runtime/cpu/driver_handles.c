@@ -20,7 +20,8 @@ static struct handle *find(const struct handles *handles, const void *pointer) {
 
 static void put(struct handles *handles, const void *pointer, unsigned char kind) {
     size_t i = slot_of(handles, pointer);
-    while (handles->slots[i].pointer) i = (i + 1) & (handles->capacity - 1);
+    while (handles->slots[i].pointer)
+        i = (i + 1) & (handles->capacity - 1);
     if (handles->slots[i].kind == HANDLE_NONE) handles->used++;
     handles->slots[i] = (struct handle){.pointer = pointer, .kind = kind};
 }

@@ -43,10 +43,12 @@ static cu_result check_shape(const struct function *function, const cu_launch_co
     for (unsigned d = 0; d < 3; d++) {
         if (c->grid[d] < 1 || c->grid[d] > most_grid[d] || c->block[d] < 1 || c->block[d] > most_block[d])
             return R_CUDA_ERROR_INVALID_VALUE;
-        if (code->reqntid[0] && c->block[d] != (code->reqntid[d] ? code->reqntid[d] : 1)) return R_CUDA_ERROR_INVALID_VALUE;
+        if (code->reqntid[0] && c->block[d] != (code->reqntid[d] ? code->reqntid[d] : 1))
+            return R_CUDA_ERROR_INVALID_VALUE;
     }
     unsigned threads = c->block[0] * c->block[1] * c->block[2];
-    if (threads > CTA_THREADS || (uint64_t)c->grid[0] * c->grid[1] * c->grid[2] > INT32_MAX) return R_CUDA_ERROR_INVALID_VALUE;
+    if (threads > CTA_THREADS || (uint64_t)c->grid[0] * c->grid[1] * c->grid[2] > INT32_MAX)
+        return R_CUDA_ERROR_INVALID_VALUE;
     if (c->shared_bytes > function->max_dynamic_shared) return R_CUDA_ERROR_INVALID_VALUE;
     if (code->max_threads && threads > code->max_threads) return R_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     bool fits = grid_ctas_per_sm(threads, grid_registers(threads, function->kernel->registers),
@@ -54,7 +56,8 @@ static cu_result check_shape(const struct function *function, const cu_launch_co
     return fits ? R_CUDA_SUCCESS : R_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
-static cu_result check_cluster(const struct function *function, const cu_launch_config *c, const struct wishes *wishes) {
+static cu_result check_cluster(const struct function *function, const cu_launch_config *c,
+                               const struct wishes *wishes) {
     uint64_t ctas = (uint64_t)wishes->cluster[0] * wishes->cluster[1] * wishes->cluster[2];
     if (ctas < 1 || ctas > (function->non_portable_cluster ? CLUSTER_CTAS : CLUSTER_CTAS_PORTABLE))
         return R_CUDA_ERROR_INVALID_CLUSTER_SIZE;
@@ -144,8 +147,8 @@ static void enqueue(struct call *call, struct stream *stream, const struct wishe
     call->world->counters.pdl_launches += wishes->programmatic;
 }
 
-static void launch_on(struct call *call, struct stream *stream, const struct function *function, const cu_launch_config *c,
-                      void **parameters, void **extra) {
+static void launch_on(struct call *call, struct stream *stream, const struct function *function,
+                      const cu_launch_config *c, void **parameters, void **extra) {
     struct wishes wishes = {.cluster = {1, 1, 1}, .priority = stream->priority};
     for (unsigned i = 0; i < c->attribute_count && !call->result; i++)
         call->result = c->attributes ? read_attribute(&c->attributes[i], &wishes) : R_CUDA_ERROR_INVALID_VALUE;
@@ -158,8 +161,10 @@ static void launch_on(struct call *call, struct stream *stream, const struct fun
         return;
     }
     call->result = copy_parameters(launch->grid.fn, parameters, extra, launch->grid.params);
-    if (call->result) grid_free(launch);
-    else enqueue(call, stream, &wishes, launch);
+    if (call->result)
+        grid_free(launch);
+    else
+        enqueue(call, stream, &wishes, launch);
 }
 
 cu_result cpu_launch(const cu_launch_config *config, cu_function handle, void **parameters, void **extra) {
@@ -169,15 +174,18 @@ cu_result cpu_launch(const cu_launch_config *config, cu_function handle, void **
     struct stream *stream = function && config ? stream_of(&call, config->stream) : NULL;
     if (function && !config) call.result = R_CUDA_ERROR_INVALID_VALUE;
     if (!stream) return call_end(&call);
-    if (stream->device != function->device) call.result = R_CUDA_ERROR_INVALID_HANDLE; /* of another context */
+    if (stream->device != function->device)
+        call.result = R_CUDA_ERROR_INVALID_HANDLE; /* of another context */
     else if (!library_load_variables(call.world, function->kernel->library, function->device))
         call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
-    else launch_on(&call, stream, function, config, parameters, extra);
+    else
+        launch_on(&call, stream, function, config, parameters, extra);
     return call_end(&call);
 }
 
-cu_result cpu_launch_plain(cu_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                           unsigned shared_bytes, cu_stream stream, void **parameters, void **extra) {
-    cu_launch_config config = {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared_bytes, .stream = stream};
+cu_result cpu_launch_plain(cu_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                           unsigned bz, unsigned shared_bytes, cu_stream stream, void **parameters, void **extra) {
+    cu_launch_config config = {
+        .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared_bytes, .stream = stream};
     return cpu_launch(&config, function, parameters, extra);
 }

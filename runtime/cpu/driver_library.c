@@ -69,13 +69,16 @@ static bool add_kernels(struct world *world, struct library *library) {
         struct kernel *kernel = &library->kernels[k];
         kernel->library = library;
         kernel->code = ptx_function_at(library->module, k);
-        kernel->registers = cubin_registers(library->view.part[IMAGE_CUBIN], library->view.length[IMAGE_CUBIN], kernel->code->name);
+        kernel->registers =
+            cubin_registers(library->view.part[IMAGE_CUBIN], library->view.length[IMAGE_CUBIN], kernel->code->name);
         if (!kernel->registers) kernel->registers = DEFAULT_REGISTERS;
         if (handle_add(world, kernel, HANDLE_KERNEL)) return false;
         for (int d = 0; d < world->device_count; d++) {
             unsigned fixed = kernel->code->static_shared;
-            kernel->functions[d] = (struct function){.kernel = kernel, .device = &world->devices[d],
-                                                     .max_dynamic_shared = fixed < CTA_SHARED_DEFAULT ? CTA_SHARED_DEFAULT - fixed : 0};
+            kernel->functions[d] =
+                (struct function){.kernel = kernel,
+                                  .device = &world->devices[d],
+                                  .max_dynamic_shared = fixed < CTA_SHARED_DEFAULT ? CTA_SHARED_DEFAULT - fixed : 0};
         }
     }
     return true;
@@ -84,10 +87,12 @@ static bool add_kernels(struct world *world, struct library *library) {
 void library_free(struct world *world, struct library *library) {
     for (unsigned k = 0; library->kernels && k < library->kernel_count; k++) {
         handle_remove(world, &library->kernels[k]);
-        for (int d = 0; d < MAX_DEVICES; d++) handle_remove(world, &library->kernels[k].functions[d]);
+        for (int d = 0; d < MAX_DEVICES; d++)
+            handle_remove(world, &library->kernels[k].functions[d]);
     }
     handle_remove(world, library);
-    for (int d = 0; d < MAX_DEVICES; d++) free(library->variables[d]);
+    for (int d = 0; d < MAX_DEVICES; d++)
+        free(library->variables[d]);
     free(library->kernels);
     if (library->module) ptx_free(library->module);
     free(library->blob);
@@ -128,7 +133,8 @@ static void load(struct call *call, struct library *library, const void *code, c
     call->result = take_blob(library, code, &ptx);
     if (!call->result) {
         library->module = ptx_load(ptx, &library->lines, message, sizeof message);
-        if (!library->module) call->result = R_CUDA_ERROR_INVALID_PTX;
+        if (!library->module)
+            call->result = R_CUDA_ERROR_INVALID_PTX;
         else if (!add_kernels(call->world, library) || handle_add(call->world, library, HANDLE_LIBRARY))
             call->result = R_CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -136,8 +142,8 @@ static void load(struct call *call, struct library *library, const void *code, c
     if (call->result == R_CUDA_ERROR_INVALID_PTX) memcpy(call->world->report, message, sizeof message);
 }
 
-cu_result cpu_library_load(cu_library *handle, const void *code, int *jit_options, void **jit_values, unsigned jit_count,
-                           int *options, void **values, unsigned count) {
+cu_result cpu_library_load(cu_library *handle, const void *code, int *jit_options, void **jit_values,
+                           unsigned jit_count, int *options, void **values, unsigned count) {
     (void)options; /* what they allow, lazy or preserved, makes no difference here */
     (void)values;
     (void)count;
@@ -150,8 +156,10 @@ cu_result cpu_library_load(cu_library *handle, const void *code, int *jit_option
     }
     struct jit_log log = find_log(jit_options, jit_values, jit_count);
     load(&call, library, code, &log);
-    if (call.result) library_free(call.world, library);
-    else *handle = library;
+    if (call.result)
+        library_free(call.world, library);
+    else
+        *handle = library;
     return call_end(&call);
 }
 
@@ -210,12 +218,15 @@ bool library_load_variables(struct world *world, struct library *library, struct
         const struct ptx_variable *variable = ptx_variable_at(library->module, v);
         struct mapping *mapping = memory_alloc(world, device->ordinal, variable->bytes ? variable->bytes : 1);
         if (!mapping) {
-            while (v--) memory_free(world, memory_at(world, addresses[v]));
+            while (v--)
+                memory_free(world, memory_at(world, addresses[v]));
             free(addresses);
             return false;
         }
-        if (variable->initial) memcpy(mapping->home, variable->initial, variable->bytes);
-        else memset(mapping->home, 0, mapping->bytes);
+        if (variable->initial)
+            memcpy(mapping->home, variable->initial, variable->bytes);
+        else
+            memset(mapping->home, 0, mapping->bytes);
         if (variable->constant) mapping->writable = 0;
         addresses[v] = mapping->start;
     }

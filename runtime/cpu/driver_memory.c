@@ -12,8 +12,10 @@ cu_result cpu_mem_alloc(cu_ptr *address, size_t bytes) {
         return call_end(&call);
     }
     const struct mapping *mapping = memory_alloc(call.world, call.device->ordinal, bytes);
-    if (mapping) *address = mapping->start;
-    else call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
+    if (mapping)
+        *address = mapping->start;
+    else
+        call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
     return call_end(&call);
 }
 
@@ -45,8 +47,10 @@ cu_result cpu_mem_host_alloc(void **host, size_t bytes, unsigned flags) {
         return call_end(&call);
     }
     const struct mapping *mapping = memory_alloc(call.world, HOST_MEMORY, bytes);
-    if (mapping) *host = mapping->home;
-    else call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
+    if (mapping)
+        *host = mapping->home;
+    else
+        call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
     return call_end(&call);
 }
 
@@ -67,9 +71,12 @@ cu_result cpu_mem_host_register(void *host, size_t bytes, unsigned flags) {
     enum { KNOWN_FLAGS = 3 };
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
-    if (!host || bytes == 0 || flags & ~(unsigned)KNOWN_FLAGS) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (memory_at(call.world, (uint64_t)(uintptr_t)host)) call.result = R_CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    else if (!memory_register(call.world, host, bytes)) call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
+    if (!host || bytes == 0 || flags & ~(unsigned)KNOWN_FLAGS)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (memory_at(call.world, (uint64_t)(uintptr_t)host))
+        call.result = R_CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    else if (!memory_register(call.world, host, bytes))
+        call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
     return call_end(&call);
 }
 
@@ -79,7 +86,8 @@ cu_result cpu_mem_host_unregister(void *host) {
     struct mapping *mapping = memory_at(call.world, (uint64_t)(uintptr_t)host);
     if (!mapping || !memory_is_foreign(call.world, mapping) || mapping->home != host)
         call.result = R_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    else call_run(&call, device_idle, call.device);
+    else
+        call_run(&call, device_idle, call.device);
     if (!call.result) memory_unregister(call.world, mapping);
     return call_end(&call);
 }
@@ -90,7 +98,8 @@ cu_result cpu_mem_host_address(cu_ptr *address, void *host, unsigned flags) {
     const struct mapping *mapping = memory_range(call.world, (uint64_t)(uintptr_t)host, 1);
     if (!address || flags || !mapping || !mapping->backing || mapping->backing->owner != HOST_MEMORY)
         call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else *address = (uint64_t)(uintptr_t)host;
+    else
+        *address = (uint64_t)(uintptr_t)host;
     return call_end(&call);
 }
 

@@ -1,5 +1,5 @@
-/* driver_multicast.c - multicast objects: devices join, memory of each is bound, addresses mapped to the object store to
- * all of it (world_access.c). */
+/* driver_multicast.c - multicast objects: devices join, memory of each is bound, addresses mapped to the object store
+ * to all of it (world_access.c). */
 #include "runtime/cpu/driver.h"
 
 #include <stdlib.h>
@@ -9,9 +9,10 @@
 cu_result cpu_multicast_create(cu_mem *handle, const cu_multicast_properties *p) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (!call.world->options.multicast || (p && p->handle_types)) call.result = R_CUDA_ERROR_NOT_SUPPORTED;
-    else if (!handle || !p || p->flags || p->devices < 1 || p->devices > (unsigned)call.world->device_count || p->bytes == 0 ||
-             p->bytes % UNIT)
+    if (!call.world->options.multicast || (p && p->handle_types))
+        call.result = R_CUDA_ERROR_NOT_SUPPORTED;
+    else if (!handle || !p || p->flags || p->devices < 1 || p->devices > (unsigned)call.world->device_count ||
+             p->bytes == 0 || p->bytes % UNIT)
         call.result = R_CUDA_ERROR_INVALID_VALUE;
     if (call.result) return call_end(&call);
     struct multicast *multicast = calloc(1, sizeof *multicast);
@@ -37,7 +38,8 @@ static struct multicast *multicast_of(struct call *call, cu_mem handle) {
 
 static unsigned count_bits(uint32_t mask) {
     unsigned count = 0;
-    for (; mask; mask &= mask - 1) count++;
+    for (; mask; mask &= mask - 1)
+        count++;
     return count;
 }
 
@@ -46,10 +48,12 @@ cu_result cpu_multicast_add(cu_mem handle, cu_device device) {
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
     struct multicast *multicast = multicast_of(&call, handle);
     if (!multicast) return call_end(&call);
-    if (device < 0 || device >= call.world->device_count) call.result = R_CUDA_ERROR_INVALID_DEVICE;
+    if (device < 0 || device >= call.world->device_count)
+        call.result = R_CUDA_ERROR_INVALID_DEVICE;
     else if (multicast->devices >> device & 1 || count_bits(multicast->devices) == multicast->devices_expected)
         call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else multicast->devices |= UINT32_C(1) << device;
+    else
+        multicast->devices |= UINT32_C(1) << device;
     return call_end(&call);
 }
 
@@ -84,17 +88,24 @@ cu_result cpu_multicast_bind(cu_mem handle, size_t offset, cu_mem source, size_t
     if (!memory->backing || flags || !aligned || offset > multicast->bytes || bytes > multicast->bytes - offset ||
         source_offset > memory->bytes || bytes > memory->bytes - source_offset)
         call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (count_bits(multicast->devices) != multicast->devices_expected) call.result = R_CUDA_ERROR_ILLEGAL_STATE;
-    else if (!(multicast->devices >> memory->backing->owner & 1)) call.result = R_CUDA_ERROR_INVALID_DEVICE;
-    else if (is_bound(multicast, memory->backing->owner, offset, bytes)) call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (count_bits(multicast->devices) != multicast->devices_expected)
+        call.result = R_CUDA_ERROR_ILLEGAL_STATE;
+    else if (!(multicast->devices >> memory->backing->owner & 1))
+        call.result = R_CUDA_ERROR_INVALID_DEVICE;
+    else if (is_bound(multicast, memory->backing->owner, offset, bytes))
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
     if (call.result) return call_end(&call);
     struct multicast_part *part = add_part(multicast);
     if (!part) {
         call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
         return call_end(&call);
     }
-    *part = (struct multicast_part){.backing = memory->backing, .memory = memory, .backing_offset = source_offset,
-                                    .offset = offset, .bytes = bytes, .device = memory->backing->owner};
+    *part = (struct multicast_part){.backing = memory->backing,
+                                    .memory = memory,
+                                    .backing_offset = source_offset,
+                                    .offset = offset,
+                                    .bytes = bytes,
+                                    .device = memory->backing->owner};
     memory->users++;
     return call_end(&call);
 }

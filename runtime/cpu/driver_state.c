@@ -11,7 +11,8 @@ void driver_reset(struct world *world) {
     const void *object;
     for (size_t at = 0; (object = handle_any(world, HANDLE_LIBRARY, &at)) != NULL;)
         library_free(world, (struct library *)(uintptr_t)object);
-    for (size_t at = 0; (object = handle_any(world, HANDLE_EVENT, &at)) != NULL;) free((void *)(uintptr_t)object);
+    for (size_t at = 0; (object = handle_any(world, HANDLE_EVENT, &at)) != NULL;)
+        free((void *)(uintptr_t)object);
     for (size_t at = 0; (object = handle_any(world, HANDLE_MEMORY, &at)) != NULL;) {
         struct memory *memory = (struct memory *)(uintptr_t)object;
         if (memory->multicast) free(memory->multicast->parts);
@@ -59,10 +60,10 @@ cu_result machine_init(struct world *world) {
 }
 
 static bool in_range(const dcpkcpu_options *o) {
-    return o->devices >= 1 && o->devices <= MAX_DEVICES && o->sms >= 1 && o->sms <= 1024 && o->major >= 1 && o->major <= 99 &&
-           o->minor >= 0 && o->minor <= 9 && (o->multicast == 0 || o->multicast == 1) &&
-           (o->schedule == DCPKCPU_FAIR || o->schedule == DCPKCPU_RANDOM) && o->store_delay >= 0 && o->store_delay <= 1000000 &&
-           o->livelock_rounds >= 1 && (o->trace == 0 || o->trace == 1);
+    return o->devices >= 1 && o->devices <= MAX_DEVICES && o->sms >= 1 && o->sms <= 1024 && o->major >= 1 &&
+           o->major <= 99 && o->minor >= 0 && o->minor <= 9 && (o->multicast == 0 || o->multicast == 1) &&
+           (o->schedule == DCPKCPU_FAIR || o->schedule == DCPKCPU_RANDOM) && o->store_delay >= 0 &&
+           o->store_delay <= 1000000 && o->livelock_rounds >= 1 && (o->trace == 0 || o->trace == 1);
 }
 
 int dcpkcpu_configure(const dcpkcpu_options *options) {
@@ -103,7 +104,8 @@ int dcpkcpu_stall(int ordinal, const char *entry, uint64_t after) {
     struct call call;
     call_begin(&call, NEEDS_NOTHING);
     struct device *device = device_number(&call, ordinal);
-    bool good = device && device->stall_count < MAX_STALLS && (!entry || strlen(entry) < sizeof device->stalls[0].entry);
+    bool good =
+        device && device->stall_count < MAX_STALLS && (!entry || strlen(entry) < sizeof device->stalls[0].entry);
     if (good) {
         struct stall *stall = &device->stalls[device->stall_count++];
         *stall = (struct stall){.after = after};

@@ -45,8 +45,10 @@ cu_result cpu_stream_destroy(cu_stream stream) {
         return call_end(&call);
     }
     handle_remove(call.world, stream);
-    if (stream_idle(stream)) stream_destroy(stream);
-    else ((struct stream *)stream)->doomed = true;
+    if (stream_idle(stream))
+        stream_destroy(stream);
+    else
+        ((struct stream *)stream)->doomed = true;
     return call_end(&call);
 }
 
@@ -60,8 +62,10 @@ cu_result cpu_stream_synchronize(cu_stream stream) {
 
 static void query(struct call *call, run_done *done, const void *what) {
     enum run_end end = world_run(call->world, done, what, QUERY_ROUNDS);
-    if (end == RUN_FAULT) call->result = call->world->fault.code;
-    else if (end != RUN_DONE) call->result = R_CUDA_ERROR_NOT_READY;
+    if (end == RUN_FAULT)
+        call->result = call->world->fault.code;
+    else if (end != RUN_DONE)
+        call->result = R_CUDA_ERROR_NOT_READY;
 }
 
 cu_result cpu_stream_query(cu_stream stream) {
@@ -75,8 +79,10 @@ cu_result cpu_stream_query(cu_stream stream) {
 cu_result cpu_stream_is_capturing(cu_stream stream, int *status) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
-    if (!status) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (stream_of(&call, stream)) *status = DRIVER_CAPTURE_NONE;
+    if (!status)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (stream_of(&call, stream))
+        *status = DRIVER_CAPTURE_NONE;
     return call_end(&call);
 }
 
@@ -155,7 +161,8 @@ cu_result cpu_event_record(cu_event event, cu_stream stream) {
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     struct event *which = event_of(&call, event);
     struct stream *on = which ? stream_of(&call, stream) : NULL;
-    if (on && on->device->ordinal != which->device) call.result = R_CUDA_ERROR_INVALID_HANDLE;
+    if (on && on->device->ordinal != which->device)
+        call.result = R_CUDA_ERROR_INVALID_HANDLE;
     else if (on) {
         which->recorded++;
         add_event_op(&call, on, which, OP_RECORD);
@@ -169,8 +176,10 @@ cu_result cpu_stream_wait_event(cu_stream stream, cu_event event, unsigned flags
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     struct event *which = event_of(&call, event);
     struct stream *on = which ? stream_of(&call, stream) : NULL;
-    if (on && flags) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (on && which->recorded) add_event_op(&call, on, which, OP_WAIT);
+    if (on && flags)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (on && which->recorded)
+        add_event_op(&call, on, which, OP_WAIT);
     return call_end(&call);
 }
 
@@ -199,9 +208,13 @@ cu_result cpu_event_elapsed(float *ms, cu_event start, cu_event end) {
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct event *from = event_of(&call, start), *to = from ? event_of(&call, end) : NULL;
     if (!to) return call_end(&call);
-    if (!ms) call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (!from->recorded || !to->recorded || from->no_timing || to->no_timing) call.result = R_CUDA_ERROR_INVALID_HANDLE;
-    else if (!event_reached(from) || !event_reached(to)) call.result = R_CUDA_ERROR_NOT_READY;
-    else *ms = (float)((double)to->time - (double)from->time) / 1e6f;
+    if (!ms)
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (!from->recorded || !to->recorded || from->no_timing || to->no_timing)
+        call.result = R_CUDA_ERROR_INVALID_HANDLE;
+    else if (!event_reached(from) || !event_reached(to))
+        call.result = R_CUDA_ERROR_NOT_READY;
+    else
+        *ms = (float)((double)to->time - (double)from->time) / 1e6f;
     return call_end(&call);
 }

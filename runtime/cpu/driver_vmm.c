@@ -12,8 +12,10 @@
 static cu_result give_unit(size_t *bytes, bool good) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
-    if (good && bytes) *bytes = UNIT;
-    else call.result = R_CUDA_ERROR_INVALID_VALUE;
+    if (good && bytes)
+        *bytes = UNIT;
+    else
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
     return call_end(&call);
 }
 
@@ -29,7 +31,8 @@ void memory_drop(struct world *world, struct memory *memory) {
     if (--memory->users) return;
     if (memory->backing) backing_free(world, memory->backing);
     if (memory->multicast) {
-        for (unsigned i = 0; i < memory->multicast->part_count; i++) memory_drop(world, memory->multicast->parts[i].memory);
+        for (unsigned i = 0; i < memory->multicast->part_count; i++)
+            memory_drop(world, memory->multicast->parts[i].memory);
         free(memory->multicast->parts);
     }
     handle_remove(world, memory);
@@ -62,13 +65,17 @@ cu_result cpu_vmm_create(cu_mem *handle, size_t bytes, const cu_mem_properties *
     if (!handle || !p || bytes == 0 || bytes % UNIT || flags || p->type != DRIVER_MEM_PINNED ||
         p->location.type != DRIVER_MEM_ON_DEVICE)
         call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (p->location.id < 0 || p->location.id >= call.world->device_count) call.result = R_CUDA_ERROR_INVALID_DEVICE;
-    else if (p->handle_types) call.result = R_CUDA_ERROR_NOT_SUPPORTED; /* no sharing between processes */
+    else if (p->location.id < 0 || p->location.id >= call.world->device_count)
+        call.result = R_CUDA_ERROR_INVALID_DEVICE;
+    else if (p->handle_types)
+        call.result = R_CUDA_ERROR_NOT_SUPPORTED; /* no sharing between processes */
     if (call.result) return call_end(&call);
     struct memory draft = {.bytes = bytes, .backing = backing_create(call.world, p->location.id, bytes)};
     struct memory *memory = draft.backing ? memory_add(&call, &draft) : NULL;
-    if (memory) *handle = (cu_mem)(uintptr_t)memory;
-    else call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
+    if (memory)
+        *handle = (cu_mem)(uintptr_t)memory;
+    else
+        call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
     if (!memory && draft.backing) backing_free(call.world, draft.backing);
     return call_end(&call);
 }
@@ -94,7 +101,8 @@ cu_result cpu_vmm_reserve(cu_ptr *address, size_t bytes, size_t alignment, cu_pt
         return call_end(&call);
     }
     uint64_t start = memory_reserve(world, bytes, alignment > UNIT ? alignment : UNIT);
-    struct reservation *list = start ? realloc(world->reservations, (world->reservation_count + 1) * sizeof *list) : NULL;
+    struct reservation *list =
+        start ? realloc(world->reservations, (world->reservation_count + 1) * sizeof *list) : NULL;
     if (!list) {
         call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
         return call_end(&call);
@@ -144,19 +152,23 @@ cu_result cpu_vmm_map(cu_ptr address, size_t bytes, size_t offset, cu_mem handle
     if (offset || flags || bytes == 0 || bytes % UNIT || address % UNIT || bytes > memory->bytes ||
         !is_reserved(call.world, address, bytes))
         call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (anything_mapped(call.world, address, bytes)) call.result = R_CUDA_ERROR_ALREADY_MAPPED;
+    else if (anything_mapped(call.world, address, bytes))
+        call.result = R_CUDA_ERROR_ALREADY_MAPPED;
     if (call.result) return call_end(&call);
     struct mapping *mapping = memory_map(call.world, address, bytes, memory->backing, 0, memory->multicast);
     if (mapping) mapping->memory = memory;
-    if (mapping) memory->users++;
-    else call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
+    if (mapping)
+        memory->users++;
+    else
+        call.result = R_CUDA_ERROR_OUT_OF_MEMORY;
     return call_end(&call);
 }
 
 /* The mapping made by cuMemMap that begins at `at` and ends no later than `end`. */
 static struct mapping *mapped_at(struct call *call, uint64_t at, uint64_t end) {
     struct mapping *mapping = memory_at(call->world, at);
-    if (mapping && mapping->live && mapping->memory && mapping->start == at && mapping->bytes <= end - at) return mapping;
+    if (mapping && mapping->live && mapping->memory && mapping->start == at && mapping->bytes <= end - at)
+        return mapping;
     call->result = R_CUDA_ERROR_INVALID_VALUE;
     return NULL;
 }
@@ -197,7 +209,8 @@ cu_result cpu_vmm_set_access(cu_ptr address, size_t bytes, const cu_mem_access *
     struct mapping *mapping = NULL;
     for (uint64_t at = address; at < address + bytes && !call.result; at += mapping ? mapping->bytes : UNIT) {
         mapping = mapped_at(&call, at, address + bytes);
-        for (size_t i = 0; mapping && i < count; i++) set_access(mapping, &access[i]);
+        for (size_t i = 0; mapping && i < count; i++)
+            set_access(mapping, &access[i]);
     }
     return call_end(&call);
 }

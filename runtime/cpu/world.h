@@ -29,14 +29,11 @@ enum {
 };
 
 /* CUresult values that the world half itself gives. */
-enum {
-    RESULT_NOT_READY = 600,
-    RESULT_ILLEGAL_ADDRESS = 700,
-    RESULT_LAUNCH_FAILED = 719
-};
+enum { RESULT_NOT_READY = 600, RESULT_ILLEGAL_ADDRESS = 700, RESULT_LAUNCH_FAILED = 719 };
 
 /* ---- memory ------------------------------------------------------------------------------------- */
-/* Bytes of host memory behind device addresses. Never freed before the machine is reset: late words may still name it. */
+/* Bytes of host memory behind device addresses. Never freed before the machine is reset: late words may still name it.
+ */
 struct backing {
     uint8_t *memory;
     uint64_t bytes;
@@ -69,7 +66,7 @@ struct mapping {
     uint8_t *home; /* host memory of `start`; NULL for multicast */
     struct multicast *multicast;
     uint64_t multicast_offset;
-    struct memory *memory; /* that cuMemMap showed here; NULL: none */
+    struct memory *memory;       /* that cuMemMap showed here; NULL: none */
     uint64_t serial;             /* which allocation of the machine's life, from 1 */
     uint32_t readable, writable; /* masks of devices */
     bool live, follows_peers;    /* follows_peers: access by cuCtxEnablePeerAccess */
@@ -106,9 +103,9 @@ struct resident { /* a CTA that has room on an SM; cta is first: exec's pointer 
     unsigned sm;
     unsigned slot; /* in device->residents */
     bool trigger_counted, ended;
-    unsigned pending;           /* words on their way */
+    unsigned pending;          /* words on their way */
     int first_word, last_word; /* NO_WORD: none */
-    struct watch *watches;    /* a warp */
+    struct watch *watches;     /* a warp */
 };
 
 struct launch { /* a grid from its launch call to its completion; grid is first */
@@ -204,12 +201,12 @@ struct stream {
 /* ---- late stores -------------------------------------------------------------------------------- */
 enum word_state { WORD_FREE, WORD_FLYING, WORD_HELD };
 enum word_order { ORDERED_FOR_THREAD, ORDERED_FOR_WARP, ORDERED_FOR_CTA }; /* whose fence lands it */
-struct word { /* up to 4 bytes of one aligned word, on their way to another device */
+struct word {             /* up to 4 bytes of one aligned word, on their way to another device */
     uint64_t due, serial; /* due: a turn */
     uint8_t *at;          /* of the aligned word */
     struct backing *backing;
     struct resident *source;
-    int next, previous;             /* of the source, in order of issue */
+    int next, previous;               /* of the source, in order of issue */
     int bucket_next, bucket_previous; /* newest first */
     unsigned thread;
     uint8_t value[4];
@@ -236,9 +233,9 @@ struct wire {
 };
 
 /* ---- the machine -------------------------------------------------------------------------------- */
-struct pulse { /* what happened lately, for the no-progress rules */
+struct pulse {                        /* what happened lately, for the no-progress rules */
     uint64_t window, progress, timer; /* rounds: of this window's start, of the last progress, of the last timer read */
-    uint64_t jump; /* the last one, ns; 0 since progress */
+    uint64_t jump;                    /* the last one, ns; 0 since progress */
 };
 
 struct handle {
@@ -270,14 +267,15 @@ struct world {
     uint64_t round, turn, time; /* turn: counts picks of the adversary; time: ns */
     uint64_t turns_a_round;
     struct pulse pulse;
-    bool dirty; /* streams may have something to start or finish */
+    bool dirty;    /* streams may have something to start or finish */
     uint32_t late; /* mask of devices whose stores to others may be late */
     bool faulted;
     struct fault fault;
     char report[sizeof(((struct fault *)0)->text)];
     dcpkcpu_counters counters;
     uint64_t grid_serial;
-    bool delayed; /* some op waits for a drawn round */
+    bool delayed;       /* some op waits for a drawn round */
+    bool barriers_told; /* exec has called world_barrier: barriers order stores, nothing else between threads does */
 };
 
 /* world_state.c */
@@ -296,21 +294,22 @@ void text_add(char *text, size_t capacity, const char *format, ...) __attribute_
 /* world_memory.c */
 int arena_begin(struct arena *arena);
 void arena_end(struct arena *arena);
-/* Readable, writable memory of `bytes` in the arena, poisoned; NULL when there is no room. owner's access, and its peers'. */
+/* Readable, writable memory of `bytes` in the arena, poisoned; NULL when there is no room. owner's access, and its
+ * peers'. */
 struct mapping *memory_alloc(struct world *world, int owner, uint64_t bytes);
 void memory_free(struct world *world, struct mapping *mapping);
 /* Addresses without memory: bytes of granules, for cuMemAddressReserve. 0 when there is no room. */
 uint64_t memory_reserve(struct world *world, uint64_t bytes, uint64_t alignment);
 /* Lets reserved addresses show memory (or a multicast object, backing NULL). */
-struct mapping *memory_map(struct world *world, uint64_t start, uint64_t bytes, struct backing *backing, uint64_t offset,
-                           struct multicast *multicast);
+struct mapping *memory_map(struct world *world, uint64_t start, uint64_t bytes, struct backing *backing,
+                           uint64_t offset, struct multicast *multicast);
 void memory_unmap(struct world *world, struct mapping *mapping);
 struct backing *backing_create(struct world *world, int owner, uint64_t bytes);
 void backing_free(struct world *world, struct backing *backing);
 struct mapping *memory_register(struct world *world, void *host, uint64_t bytes);
 void memory_unregister(struct world *world, struct mapping *mapping);
 bool memory_is_foreign(const struct world *world, const struct mapping *mapping); /* registered, not allocated */
-struct mapping *memory_at(const struct world *world, uint64_t address); /* live or dead; NULL */
+struct mapping *memory_at(const struct world *world, uint64_t address);           /* live or dead; NULL */
 /* The live mapping that holds all of [address, address + bytes), NULL. */
 struct mapping *memory_range(const struct world *world, uint64_t address, uint64_t bytes);
 void memory_enable_peer(struct world *world, int device, int peer, bool enable);
@@ -325,8 +324,9 @@ void wire_end(struct wire *wire);
 /* Sends bytes from a thread of a CTA to memory of another device, word by word. False: out of memory (fault filled). */
 bool wire_send(struct world *world, struct resident *source, unsigned thread, struct backing *backing, uint8_t *at,
                const uint8_t *from, unsigned bytes, bool multicast, struct fault *fault);
-void wire_overlay(const struct world *world, const struct resident *source, const uint8_t *at, uint8_t *to, unsigned bytes);
-void wire_land_due(struct world *world); /* those whose turn has come */
+void wire_overlay(const struct world *world, const struct resident *source, const uint8_t *at, uint8_t *to,
+                  unsigned bytes);
+void wire_land_due(struct world *world);     /* those whose turn has come */
 uint64_t wire_next_due(struct world *world); /* turn; UINT64_MAX: nothing flies */
 /* Land now, oldest first; held words stay, marked. Of a CTA: what is ordered before a fence of the thread; everything;
  * what touches the bytes. */
@@ -352,7 +352,8 @@ void grid_word_landed(struct world *world, struct resident *source);
 void grid_word_dropped(struct resident *source); /* at a reset */
 void grid_drop_residents(struct device *device);
 void grid_free(struct launch *launch);
-bool grid_stall_left(const struct launch *launch, uint64_t *left); /* left: warp instructions until a stall; false: none */
+bool grid_stall_left(const struct launch *launch,
+                     uint64_t *left); /* left: warp instructions until a stall; false: none */
 void grid_unstall(struct device *device);
 
 /* world_place.c */
@@ -365,11 +366,12 @@ void grid_release_room(struct device *device, const struct resident *resident);
 
 /* world_stream.c */
 struct stream *stream_create(struct device *device, int priority, bool blocking);
-void stream_destroy(struct stream *stream); /* drops what it holds */
-struct op *stream_op(struct stream *stream, enum op_kind kind);  /* appended; NULL out of memory */
-void streams_progress(struct world *world);                      /* starts what may start, drops what is done */
+void stream_destroy(struct stream *stream);                     /* drops what it holds */
+struct op *stream_op(struct stream *stream, enum op_kind kind); /* appended; NULL out of memory */
+void streams_progress(struct world *world);                     /* starts what may start, drops what is done */
 void stream_op_done(struct world *world, struct op *op);
-const char *stream_obstacle(const struct stream *stream); /* why its next op cannot start; NULL: it can, or there is none */
+const char *
+stream_obstacle(const struct stream *stream); /* why its next op cannot start; NULL: it can, or there is none */
 bool stream_idle(const void *stream);
 bool device_idle(const void *device);
 

@@ -3,8 +3,9 @@
  * Model. Memory of the warp's own device is read and written at once, in program order. Stores to memory of another
  * device, of the host, and through multicast addresses may be late (world_wire.c) when the adversary runs or a test
  * holds them; a CTA's own loads see its late stores except those made through a multicast address. Loads are never
- * late. A fence or release at gpu scope or wider lands what is ordered before it: the thread's own stores, and those
- * of its warp or CTA that a barrier has ordered. Atomics act at once on memory, after the CTA's own late stores there. */
+ * late. A fence or release at cluster scope or wider lands what is ordered before it: the thread's own stores, and
+ * those of its warp or CTA that a barrier has ordered (all of the CTA's as long as exec tells of no barriers). Atomics
+ * act at once on memory, after the CTA's own late stores there. */
 #include "runtime/cpu/world.h"
 
 #include <string.h>
@@ -67,8 +68,8 @@ bool world_load(struct world *world, struct warp *warp, unsigned thread, uint64_
     return true;
 }
 
-static bool store_multicast(struct world *world, struct warp *warp, unsigned thread, const struct mapping *m, uint64_t address,
-                            const uint8_t *from, unsigned bytes, bool *changed, struct fault *fault) {
+static bool store_multicast(struct world *world, struct warp *warp, unsigned thread, const struct mapping *m,
+                            uint64_t address, const uint8_t *from, unsigned bytes, bool *changed, struct fault *fault) {
     const struct device *device = warp->cta->grid->device;
     uint64_t offset = m->multicast_offset + (address - m->start);
     uint32_t reached = 0;
@@ -79,8 +80,7 @@ static bool store_multicast(struct world *world, struct warp *warp, unsigned thr
         reached |= UINT32_C(1) << part->device;
         uint8_t *at = part->backing->memory + part->backing_offset + (offset - part->offset);
         if (world->late >> device->ordinal & 1) {
-            if (!wire_send(world, resident_of(warp), thread, part->backing, at, from, bytes, true, fault))
-                return false;
+            if (!wire_send(world, resident_of(warp), thread, part->backing, at, from, bytes, true, fault)) return false;
         } else {
             memcpy(at, from, bytes);
         }
@@ -91,7 +91,8 @@ static bool store_multicast(struct world *world, struct warp *warp, unsigned thr
     fault->text[0] = 0;
     text_add(fault->text, sizeof fault->text, "multicast ");
     memory_explain(world, address, bytes, device->ordinal, true, fault->text, sizeof fault->text);
-    text_add(fault->text, sizeof fault->text, ": devices of mask 0x%x have no memory bound there", m->multicast->devices & ~reached);
+    text_add(fault->text, sizeof fault->text, ": devices of mask 0x%x have no memory bound there",
+             m->multicast->devices & ~reached);
     return false;
 }
 
@@ -135,12 +136,18 @@ void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint
 void world_fence(struct world *world, struct warp *warp, unsigned thread, enum order order, enum scope scope) {
     struct resident *source = resident_of(warp);
     if (!source->pending || order < ORDER_RELEASE || scope < SCOPE_CLUSTER) return;
-    wire_land_ordered(world, source, thread);
+    if (world->barriers_told)
+        wire_land_ordered(world, source, thread);
+    else
+        wire_land_all(world, source);
 }
 
 void world_barrier(struct world *world, struct warp *warp, bool whole_cta) {
     struct resident *source = resident_of(warp);
+    world->barriers_told = true;
     if (!source->pending) return;
-    if (whole_cta && source->launch->cluster_ctas > 1) wire_land_all(world, source);
-    else wire_order(world, source, whole_cta ? -1 : (int)warp->index);
+    if (whole_cta && source->launch->cluster_ctas > 1)
+        wire_land_all(world, source);
+    else
+        wire_order(world, source, whole_cta ? -1 : (int)warp->index);
 }

@@ -9,9 +9,12 @@
 #include <string.h>
 
 static void add_owner(const struct mapping *mapping, char *text, size_t capacity) {
-    if (mapping->multicast) text_add(text, capacity, " of a multicast object");
-    else if (mapping->backing->owner == HOST_MEMORY) text_add(text, capacity, " of the host");
-    else text_add(text, capacity, " of device %d", mapping->backing->owner);
+    if (mapping->multicast)
+        text_add(text, capacity, " of a multicast object");
+    else if (mapping->backing->owner == HOST_MEMORY)
+        text_add(text, capacity, " of the host");
+    else
+        text_add(text, capacity, " of device %d", mapping->backing->owner);
 }
 
 static void add_range(const struct mapping *mapping, char *text, size_t capacity) {
@@ -25,7 +28,8 @@ void memory_name(const struct mapping *mapping, uint64_t address, char *text, si
     add_range(mapping, text, capacity);
 }
 
-/* The mapping whose nearer end is closest; live ones win ties. Backing that no device reaches by address is left out. */
+/* The mapping whose nearer end is closest; live ones win ties. Backing that no device reaches by address is left out.
+ */
 static const struct mapping *nearest(const struct world *world, uint64_t address, uint64_t *distance, bool *before) {
     const struct mapping *best = NULL;
     *distance = UINT64_MAX;
@@ -55,7 +59,8 @@ static void explain_outside(const struct world *world, uint64_t address, uint64_
     if (distance == 0 && address - m->start < m->bytes)
         text_add(text, capacity, "(%" PRIu64 " bytes) reaches %" PRIu64 " bytes past the end of ", bytes,
                  address + bytes - (m->start + m->bytes));
-    else text_add(text, capacity, "is %" PRIu64 " bytes %s ", distance, before ? "before" : "past the end of");
+    else
+        text_add(text, capacity, "is %" PRIu64 " bytes %s ", distance, before ? "before" : "past the end of");
     add_range(m, text, capacity);
 }
 
@@ -69,7 +74,8 @@ void memory_explain(const struct world *world, uint64_t address, uint64_t bytes,
     text_add(text, capacity, "address 0x%" PRIx64 " is ", address);
     memory_name(m, address, text, capacity);
     uint32_t mask = write ? m->writable : m->readable;
-    if (!m->live) text_add(text, capacity, ": use after free");
+    if (!m->live)
+        text_add(text, capacity, ": use after free");
     else if (m->multicast && !write)
         text_add(text, capacity, ": a multicast address cannot be loaded from, load from the memory bound to it");
     else if (device >= 0 && !(mask >> device & 1) && m->follows_peers)

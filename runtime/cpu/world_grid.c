@@ -30,7 +30,8 @@ void grid_start(struct world *world, struct launch *launch) {
     struct device *device = launch->grid.device;
     if (world->options.schedule == DCPKCPU_RANDOM && world_below(world, 4)) shuffle(world, launch);
     struct launch **end = &device->started;
-    while (*end) end = &(*end)->next;
+    while (*end)
+        end = &(*end)->next;
     *end = launch;
     launch->next = NULL;
     device->started_count++;
@@ -44,7 +45,8 @@ void grid_start(struct world *world, struct launch *launch) {
 static void complete(struct world *world, struct launch *launch) {
     struct device *device = launch->grid.device;
     struct launch **link = &device->started;
-    while (*link != launch) link = &(*link)->next;
+    while (*link != launch)
+        link = &(*link)->next;
     *link = launch->next;
     device->started_count--;
     launch->complete = true;
@@ -124,5 +126,6 @@ bool grid_stall_left(const struct launch *launch, uint64_t *left) {
 
 void grid_unstall(struct device *device) {
     device->stall_count = 0;
-    for (struct launch *l = device->started; l; l = l->next) l->stalled = false;
+    for (struct launch *l = device->started; l; l = l->next)
+        l->stalled = false;
 }

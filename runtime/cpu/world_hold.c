@@ -61,7 +61,8 @@ static void release_words(struct world *world, const struct device *device) {
             releases[count++] = (struct release){.serial = word->serial, .word = i, .fenced = word->fenced};
     }
     qsort(releases, count, sizeof *releases, compare_releases);
-    for (size_t i = 0; i < count; i++) release_word(world, releases[i].word);
+    for (size_t i = 0; i < count; i++)
+        release_word(world, releases[i].word);
     free(releases);
 }
 
@@ -70,7 +71,8 @@ void wire_hold_changed(struct world *world, int from) {
     const struct device *device = &world->devices[from];
     for (int i = 0; i < wire->capacity; i++) {
         struct word *word = &wire->words[i];
-        if (!comes_from(word, device) || word->state != WORD_FLYING || !wire_is_held(device, word->backing->owner)) continue;
+        if (!comes_from(word, device) || word->state != WORD_FLYING || !wire_is_held(device, word->backing->owner))
+            continue;
         word->state = WORD_HELD;
         wire->flying--;
         wire->held++;

@@ -52,8 +52,8 @@ void arena_end(struct arena *arena) {
     *arena = (struct arena){0};
 }
 
-/* First granule of a run of `count` free ones and a guard: fresh ones while there are any, then those of the oldest dead
- * mapping that is large enough. 0: none. */
+/* First granule of a run of `count` free ones and a guard: fresh ones while there are any, then those of the oldest
+ * dead mapping that is large enough. 0: none. */
 static uint64_t take_granules(struct arena *arena, uint64_t count) {
     if (count == 0 || count >= arena->granules) return 0;
     if (arena->used + count + 1 <= arena->granules) {
@@ -66,7 +66,8 @@ static uint64_t take_granules(struct arena *arena, uint64_t count) {
         uint64_t first = (old->start - (uint64_t)(uintptr_t)arena->base) >> GRANULE_SHIFT;
         if (old->live || old->granules < count || arena->at[first] != old) continue;
         if (old->backing && old->backing->pending) continue;
-        for (uint64_t g = 0; g < old->granules; g++) arena->at[first + g] = NULL;
+        for (uint64_t g = 0; g < old->granules; g++)
+            arena->at[first + g] = NULL;
         return first;
     }
     return 0;
@@ -89,7 +90,8 @@ static struct mapping *add_mapping(struct arena *arena) {
 
 static void show(struct arena *arena, struct mapping *mapping) {
     uint64_t first = (mapping->start - (uint64_t)(uintptr_t)arena->base) >> GRANULE_SHIFT;
-    for (uint64_t g = 0; g < mapping->granules; g++) arena->at[first + g] = mapping;
+    for (uint64_t g = 0; g < mapping->granules; g++)
+        arena->at[first + g] = mapping;
 }
 
 static uint32_t devices_that_reach(const struct world *world, int owner) {
@@ -168,8 +170,8 @@ uint64_t memory_reserve(struct world *world, uint64_t bytes, uint64_t alignment)
     return first ? (start + alignment - 1) / alignment * alignment : 0;
 }
 
-struct mapping *memory_map(struct world *world, uint64_t start, uint64_t bytes, struct backing *backing, uint64_t offset,
-                           struct multicast *multicast) {
+struct mapping *memory_map(struct world *world, uint64_t start, uint64_t bytes, struct backing *backing,
+                           uint64_t offset, struct multicast *multicast) {
     struct mapping *mapping = add_mapping(&world->arena);
     if (!mapping) return NULL;
     mapping->start = start;
@@ -243,8 +245,10 @@ struct mapping *memory_range(const struct world *world, uint64_t address, uint64
 
 void memory_enable_peer(struct world *world, int device, int peer, bool enable) {
     uint32_t bit = UINT32_C(1) << device, whose = UINT32_C(1) << peer;
-    if (enable) world->devices[device].peers |= whose;
-    else world->devices[device].peers &= ~whose;
+    if (enable)
+        world->devices[device].peers |= whose;
+    else
+        world->devices[device].peers &= ~whose;
     for (size_t i = 0; i < world->arena.count; i++) {
         struct mapping *mapping = world->arena.all[i];
         if (!mapping->live || !mapping->follows_peers || mapping->backing->owner != peer) continue;

@@ -64,7 +64,8 @@ static bool find_cluster(struct device *device, const struct launch *launch, uns
         }
     }
     if (found == launch->cluster_ctas) return true;
-    while (found) give_room(&device->sms[sms[--found]], launch);
+    while (found)
+        give_room(&device->sms[sms[--found]], launch);
     return false;
 }
 
@@ -101,7 +102,8 @@ static struct resident *make_resident(struct world *world, struct launch *launch
     resident->first_word = resident->last_word = NO_WORD;
     resident->watches = calloc(launch->warps, sizeof *resident->watches);
     if (resident->watches && add_resident(launch->grid.device, resident)) {
-        for (unsigned w = 0; w < launch->warps; w++) resident->watches[w].since = world->time;
+        for (unsigned w = 0; w < launch->warps; w++)
+            resident->watches[w].since = world->time;
         return resident;
     }
     free(resident->watches);
@@ -120,7 +122,8 @@ static bool start_cta(struct world *world, struct launch *launch, unsigned sm, u
         free(resident);
         return false;
     }
-    for (unsigned w = 0; w < resident->cta.warp_count; w++) resident->cta.warps[w]->world_data = &resident->watches[w];
+    for (unsigned w = 0; w < resident->cta.warp_count; w++)
+        resident->cta.warps[w]->world_data = &resident->watches[w];
     device->resident_warps += resident->cta.warp_count;
     launch->grid.ctas_started++;
     return true;
@@ -169,7 +172,8 @@ static void place_adversely(struct world *world, struct device *device) {
         if (!is_unplaced(l)) continue;
         unsigned left = l->clusters - l->next_cluster;
         unsigned count = world_below(world, 4) ? left : world_below(world, left) + 1;
-        while (count && place_cluster(world, device, l)) count--;
+        while (count && place_cluster(world, device, l))
+            count--;
         if (is_unplaced(l)) device->place_again = true;
         if (is_unplaced(l) && world_below(world, 2)) return; /* as hardware does: the younger wait */
     }
@@ -177,8 +181,10 @@ static void place_adversely(struct world *world, struct device *device) {
 
 void grid_place(struct world *world, struct device *device) {
     if (!device->place_again) return;
-    if (world->options.schedule == DCPKCPU_RANDOM) place_adversely(world, device);
-    else place_fairly(world, device);
+    if (world->options.schedule == DCPKCPU_RANDOM)
+        place_adversely(world, device);
+    else
+        place_fairly(world, device);
 }
 
 bool grid_could_place(const struct world *world, const struct device *device) {

@@ -43,8 +43,10 @@ static unsigned gather(const struct world *world, struct group *groups, unsigned
                 struct group key = {.launch = r->launch, .state = warp->state, .resident = r, .warp = warp};
                 if (polls(warp, &r->watches[w])) key.mapping = memory_at(world, r->watches[w].address);
                 struct group *group = find_group(groups, &count, &key);
-                if (group) group->count++;
-                else ++*others;
+                if (group)
+                    group->count++;
+                else
+                    ++*others;
             }
         }
     return count;
@@ -58,12 +60,15 @@ static void add_value(const struct mapping *mapping, uint64_t address, char *tex
 }
 
 static void add_group(const struct group *group, char *text, size_t capacity) {
-    static const char *const doing[] = {[WARP_READY] = "running", [WARP_AT_BARRIER] = "at a barrier",
-                                        [WARP_AT_GRID_WAIT] = "in griddepcontrol.wait", [WARP_DONE] = "done"};
+    static const char *const doing[] = {[WARP_READY] = "running",
+                                        [WARP_AT_BARRIER] = "at a barrier",
+                                        [WARP_AT_GRID_WAIT] = "in griddepcontrol.wait",
+                                        [WARP_DONE] = "done"};
     const struct grid *grid = &group->launch->grid;
     const struct watch *watch = &group->resident->watches[group->warp->index];
     text_add(text, capacity, "\n- device %d, grid %" PRIu64 " %s: %u warp%s %s%s", grid->device->ordinal, grid->id,
-             grid->fn->name, group->count, group->count == 1 ? "" : "s", group->mapping ? "polling" : doing[group->state],
+             grid->fn->name, group->count, group->count == 1 ? "" : "s",
+             group->mapping ? "polling" : doing[group->state],
              group->launch->stalled ? ", stalled by dcpkcpu_stall" : "");
     text_add(text, capacity, ", without progress since %" PRIu64 " ns%s: ", watch->since,
              group->count == 1 ? "" : "; one of them");
@@ -79,19 +84,24 @@ static void add_launches(const struct device *device, char *text, size_t capacit
         const struct grid *grid = &l->grid;
         if (grid->ctas_started < grid->ctas_total)
             text_add(text, capacity,
-                     "\n- device %d, grid %" PRIu64 " %s: %u of %u CTAs could not start: no SM has %u threads, %u registers, "
+                     "\n- device %d, grid %" PRIu64
+                     " %s: %u of %u CTAs could not start: no SM has %u threads, %u registers, "
                      "%u bytes of shared memory%s free",
                      device->ordinal, grid->id, grid->fn->name, grid->ctas_total - grid->ctas_started, grid->ctas_total,
                      l->threads, l->registers, l->shared, l->cluster_ctas > 1 ? " for each CTA of a cluster" : "");
         else if (grid->ctas_done == grid->ctas_total)
-            text_add(text, capacity, "\n- device %d, grid %" PRIu64 " %s: ended, but %u words that it stored are on their way",
+            text_add(text, capacity,
+                     "\n- device %d, grid %" PRIu64 " %s: ended, but %u words that it stored are on their way",
                      device->ordinal, grid->id, grid->fn->name, l->pending);
     }
 }
 
 static const char *op_name(const struct op *op) {
-    static const char *const names[] = {[OP_KERNEL] = "kernel ", [OP_COPY] = "copy", [OP_FILL] = "fill",
-                                        [OP_RECORD] = "event record", [OP_WAIT] = "event wait"};
+    static const char *const names[] = {[OP_KERNEL] = "kernel ",
+                                        [OP_COPY] = "copy",
+                                        [OP_FILL] = "fill",
+                                        [OP_RECORD] = "event record",
+                                        [OP_WAIT] = "event wait"};
     return names[op->kind];
 }
 
@@ -99,8 +109,8 @@ static void add_streams(const struct device *device, char *text, size_t capacity
     for (const struct stream *s = device->streams; s; s = s->next) {
         const char *why = stream_obstacle(s);
         if (!why) continue;
-        text_add(text, capacity, "\n- device %d, stream %d: %s%s waits for %s", device->ordinal, s->number, op_name(s->cursor),
-                 s->cursor->kind == OP_KERNEL ? s->cursor->launch->grid.fn->name : "", why);
+        text_add(text, capacity, "\n- device %d, stream %d: %s%s waits for %s", device->ordinal, s->number,
+                 op_name(s->cursor), s->cursor->kind == OP_KERNEL ? s->cursor->launch->grid.fn->name : "", why);
     }
 }
 
@@ -108,7 +118,8 @@ static void add_interference(const struct world *world, char *text, size_t capac
     for (int d = 0; d < world->device_count; d++) {
         const struct device *device = &world->devices[d];
         if (device->stall_count) text_add(text, capacity, "\n- device %d is stalled by dcpkcpu_stall", d);
-        if (device->held_to || device->hold_host) text_add(text, capacity, "\n- device %d: stores are held by dcpkcpu_hold_stores", d);
+        if (device->held_to || device->hold_host)
+            text_add(text, capacity, "\n- device %d: stores are held by dcpkcpu_hold_stores", d);
     }
     if (world->wire.held) text_add(text, capacity, "\n- %u words are held back", world->wire.held);
 }
@@ -117,9 +128,11 @@ void report_no_progress(const struct world *world, const char *headline, char *t
     struct group groups[MOST_GROUPS];
     unsigned others, count = gather(world, groups, &others);
     text[0] = 0;
-    text_add(text, capacity, "%s (virtual time %" PRIu64 " ns, round %" PRIu64 ", the last progress in round %" PRIu64 ")",
-             headline, world->time, world->round, world->pulse.progress);
-    for (unsigned i = 0; i < count; i++) add_group(&groups[i], text, capacity);
+    text_add(text, capacity,
+             "%s (virtual time %" PRIu64 " ns, round %" PRIu64 ", the last progress in round %" PRIu64 ")", headline,
+             world->time, world->round, world->pulse.progress);
+    for (unsigned i = 0; i < count; i++)
+        add_group(&groups[i], text, capacity);
     if (others) text_add(text, capacity, "\n- %u more warps", others);
     for (int d = 0; d < world->device_count; d++) {
         add_launches(&world->devices[d], text, capacity);

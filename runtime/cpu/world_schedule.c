@@ -1,9 +1,9 @@
 /* world_schedule.c - who steps next, what time it is, and when to stop because nothing will change.
  *
- * Fair: every warp that can run gets one burst a round, device by device. Adversary: random warps, random bursts, devices
- * of random speeds that pause as a whole. A round is one nanosecond of globaltimer; when for a whole window nothing but
- * polling happened, time jumps, further and further, so that bounded polls expire soon. Every loop here ends: by done(),
- * by a fault, by the no-progress rules. */
+ * Fair: every warp that can run gets one burst a round, device by device. Adversary: random warps, random bursts,
+ * devices of random speeds that pause as a whole. A round is one nanosecond of globaltimer; when for a whole window
+ * nothing but polling happened, time jumps, further and further, so that bounded polls expire soon. Every loop here
+ * ends: by done(), by a fault, by the no-progress rules. */
 #include "runtime/cpu/world.h"
 
 #include <string.h>
@@ -163,9 +163,12 @@ static struct device *pick_device(struct world *world, const unsigned *runnable)
         for (int d = 0; d < world->device_count; d++) {
             struct device *device = &world->devices[d];
             if (!runnable[d] || world->round < device->pause_until) continue;
-            if (!pass) total += device->speed;
-            else if (ticket < device->speed) return device;
-            else ticket -= device->speed;
+            if (!pass)
+                total += device->speed;
+            else if (ticket < device->speed)
+                return device;
+            else
+                ticket -= device->speed;
         }
         if (total == 0) return NULL;
     }
@@ -244,7 +247,8 @@ static enum run_end end_window(struct world *world) {
     if (!all_polled(world) || !quiet) return RUN_SLICE_OVER;
     uint64_t last = pulse->timer > pulse->progress ? pulse->timer : pulse->progress;
     if (world->round - last > SILENT_ROUNDS)
-        return stop(world, "no progress: every warp that can run polls memory that nobody will write, and none reads a timer");
+        return stop(world,
+                    "no progress: every warp that can run polls memory that nobody will write, and none reads a timer");
     pulse->jump = pulse->jump == 0 ? JUMP_FIRST : pulse->jump < JUMP_MOST / 2 ? pulse->jump * 2 : JUMP_MOST;
     world->time += pulse->jump;
     return RUN_SLICE_OVER;

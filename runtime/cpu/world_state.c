@@ -52,7 +52,8 @@ int world_begin(struct world *world) {
 
 static void end_device(struct device *device) {
     grid_drop_residents(device);
-    while (device->streams) stream_destroy(device->streams);
+    while (device->streams)
+        stream_destroy(device->streams);
     free(device->residents);
     free(device->sms);
     *device = (struct device){0};
@@ -61,7 +62,8 @@ static void end_device(struct device *device) {
 void world_reset(struct world *world) {
     if (world->alive) {
         wire_end(&world->wire);
-        for (int i = 0; i < world->device_count; i++) end_device(&world->devices[i]);
+        for (int i = 0; i < world->device_count; i++)
+            end_device(&world->devices[i]);
         arena_end(&world->arena);
     }
     dcpkcpu_options options = world->options;

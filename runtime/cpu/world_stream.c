@@ -16,7 +16,8 @@ struct stream *stream_create(struct device *device, int priority, bool blocking)
     stream->priority = priority;
     stream->blocking = blocking;
     struct stream **end = &device->streams;
-    while (*end) end = &(*end)->next;
+    while (*end)
+        end = &(*end)->next;
     stream->number = device->streams_created++;
     *end = stream;
     return stream;
@@ -32,7 +33,8 @@ static void free_op(struct op *op) {
 
 void stream_destroy(struct stream *stream) {
     struct stream **link = &stream->device->streams;
-    while (*link != stream) link = &(*link)->next;
+    while (*link != stream)
+        link = &(*link)->next;
     *link = stream->next;
     while (stream->first) {
         struct op *op = stream->first;
@@ -49,8 +51,10 @@ struct op *stream_op(struct stream *stream, enum op_kind kind) {
     op->serial = ++stream->device->op_serial;
     op->stream = stream;
     op->previous = stream->last;
-    if (stream->last) stream->last->next = op;
-    else stream->first = op;
+    if (stream->last)
+        stream->last->next = op;
+    else
+        stream->first = op;
     stream->last = op;
     if (!stream->cursor) stream->cursor = op;
     stream->device->world->dirty = true;
@@ -88,7 +92,8 @@ static const char *predecessor_obstacle(const struct op *op) {
     if (previous->state == OP_DONE) return NULL;
     if (previous->state == OP_QUEUED) return "the kernel before it to start";
     if (grid->ctas_started < grid->ctas_total) return "all CTAs of the kernel before it to start";
-    if (grid->ctas_triggered < grid->ctas_total) return "all CTAs of the kernel before it to launch their dependents or end";
+    if (grid->ctas_triggered < grid->ctas_total)
+        return "all CTAs of the kernel before it to launch their dependents or end";
     return NULL;
 }
 
@@ -123,16 +128,20 @@ static void fill(const struct op *op) {
         memset(op->to.at, (int)(op->value & 0xFF), op->bytes);
         return;
     }
-    for (uint64_t i = 0; i < op->bytes; i += op->width) memcpy(op->to.at + i, &op->value, op->width);
+    for (uint64_t i = 0; i < op->bytes; i += op->width)
+        memcpy(op->to.at + i, &op->value, op->width);
 }
 
 static void touch_memory(struct world *world, struct op *op) {
     if ((op->to.backing && !op->to.backing->live) || (op->from.backing && !op->from.backing->live)) {
-        world_fail_text(world, RESULT_ILLEGAL_ADDRESS, "a copy or fill in a stream reached memory that was freed meanwhile");
+        world_fail_text(world, RESULT_ILLEGAL_ADDRESS,
+                        "a copy or fill in a stream reached memory that was freed meanwhile");
         return;
     }
-    if (op->kind == OP_FILL) fill(op);
-    else memmove(op->to.at, op->from.at, op->bytes);
+    if (op->kind == OP_FILL)
+        fill(op);
+    else
+        memmove(op->to.at, op->from.at, op->bytes);
 }
 
 static void start(struct world *world, struct op *op) {
@@ -162,8 +171,10 @@ static void drop_done(struct stream *stream) {
     while (stream->first && stream->first->state == OP_DONE) {
         struct op *op = stream->first;
         stream->first = op->next;
-        if (op->next) op->next->previous = NULL;
-        else stream->last = NULL;
+        if (op->next)
+            op->next->previous = NULL;
+        else
+            stream->last = NULL;
         free_op(op);
     }
 }
@@ -191,9 +202,11 @@ static void progress_device(struct world *world, struct device *device, bool *an
 void streams_progress(struct world *world) {
     bool any = world->dirty || world->delayed;
     if (!any)
-        for (int d = 0; d < world->device_count; d++) grid_place(world, &world->devices[d]);
+        for (int d = 0; d < world->device_count; d++)
+            grid_place(world, &world->devices[d]);
     while ((any || world->dirty) && !world->faulted) { /* ends: every turn starts an op or a CTA */
         any = world->dirty = world->delayed = false;
-        for (int d = 0; d < world->device_count; d++) progress_device(world, &world->devices[d], &any);
+        for (int d = 0; d < world->device_count; d++)
+            progress_device(world, &world->devices[d], &any);
     }
 }

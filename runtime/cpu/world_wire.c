@@ -12,7 +12,8 @@ int wire_begin(struct wire *wire) {
     *wire = (struct wire){.free_first = NO_WORD, .bucket_count = 4096};
     wire->buckets = malloc(wire->bucket_count * sizeof *wire->buckets);
     if (!wire->buckets) return -1;
-    for (unsigned i = 0; i < wire->bucket_count; i++) wire->buckets[i] = NO_WORD;
+    for (unsigned i = 0; i < wire->bucket_count; i++)
+        wire->buckets[i] = NO_WORD;
     return 0;
 }
 
@@ -36,7 +37,8 @@ static int take_word(struct wire *wire) {
         int capacity = wire->capacity ? wire->capacity * 2 : 1024;
         struct word *words = realloc(wire->words, (size_t)capacity * sizeof *words);
         if (!words) return NO_WORD;
-        for (int i = wire->capacity; i < capacity; i++) words[i] = (struct word){.next = i + 1};
+        for (int i = wire->capacity; i < capacity; i++)
+            words[i] = (struct word){.next = i + 1};
         words[capacity - 1].next = NO_WORD;
         wire->free_first = wire->capacity;
         wire->words = words;
@@ -57,8 +59,10 @@ static void link_word(struct wire *wire, int index) {
     struct resident *source = word->source;
     word->next = NO_WORD;
     word->previous = source->last_word;
-    if (source->last_word != NO_WORD) wire->words[source->last_word].next = index;
-    else source->first_word = index;
+    if (source->last_word != NO_WORD)
+        wire->words[source->last_word].next = index;
+    else
+        source->first_word = index;
     source->last_word = index;
     source->pending++;
     source->launch->pending++;
@@ -68,13 +72,19 @@ static void link_word(struct wire *wire, int index) {
 static void unlink_word(struct wire *wire, int index) {
     struct word *word = &wire->words[index];
     struct resident *source = word->source;
-    if (word->bucket_previous != NO_WORD) wire->words[word->bucket_previous].bucket_next = word->bucket_next;
-    else *bucket_of(wire, word->at) = word->bucket_next;
+    if (word->bucket_previous != NO_WORD)
+        wire->words[word->bucket_previous].bucket_next = word->bucket_next;
+    else
+        *bucket_of(wire, word->at) = word->bucket_next;
     if (word->bucket_next != NO_WORD) wire->words[word->bucket_next].bucket_previous = word->bucket_previous;
-    if (word->previous != NO_WORD) wire->words[word->previous].next = word->next;
-    else source->first_word = word->next;
-    if (word->next != NO_WORD) wire->words[word->next].previous = word->previous;
-    else source->last_word = word->previous;
+    if (word->previous != NO_WORD)
+        wire->words[word->previous].next = word->next;
+    else
+        source->first_word = word->next;
+    if (word->next != NO_WORD)
+        wire->words[word->next].previous = word->previous;
+    else
+        source->last_word = word->previous;
     source->pending--;
     source->launch->pending--;
     word->backing->pending--;
@@ -126,7 +136,8 @@ static bool is_stale(const struct wire *wire, const struct flight *flight) {
 
 uint64_t wire_next_due(struct world *world) {
     struct wire *wire = &world->wire;
-    while (wire->heap_count && is_stale(wire, &wire->heap[0])) pop_flight(wire);
+    while (wire->heap_count && is_stale(wire, &wire->heap[0]))
+        pop_flight(wire);
     return wire->heap_count ? wire->heap[0].due : UINT64_MAX;
 }
 
@@ -186,8 +197,8 @@ bool wire_send(struct world *world, struct resident *source, unsigned thread, st
     for (unsigned done = 0; done < bytes;) {
         unsigned in_word = (unsigned)((uintptr_t)(at + done) & 3), count = 4 - in_word;
         if (count > bytes - done) count = bytes - done;
-        struct word draft = {.at = at + done - in_word, .backing = backing, .source = source, .thread = thread,
-                             .multicast = multicast};
+        struct word draft = {
+            .at = at + done - in_word, .backing = backing, .source = source, .thread = thread, .multicast = multicast};
         memcpy(draft.value + in_word, from + done, count);
         draft.bytes = (uint8_t)(((1u << count) - 1) << in_word);
         if (!send_word(world, &draft, held)) {
@@ -205,8 +216,10 @@ bool wire_send(struct world *world, struct resident *source, unsigned thread, st
 static void fail_landing(struct world *world, const struct word *word) {
     const struct grid *grid = &word->source->launch->grid;
     char text[512] = "";
-    text_add(text, sizeof text, "a late store of kernel %s (grid %llu, device %d, CTA %u, thread %u) landed in freed memory: ",
-             grid->fn->name, (unsigned long long)grid->id, grid->device->ordinal, word->source->cta.linear, word->thread);
+    text_add(
+        text, sizeof text,
+        "a late store of kernel %s (grid %llu, device %d, CTA %u, thread %u) landed in freed memory: ", grid->fn->name,
+        (unsigned long long)grid->id, grid->device->ordinal, word->source->cta.linear, word->thread);
     memory_explain(world, (uint64_t)(uintptr_t)word->at, 4, -1, true, text, sizeof text);
     world_fail_text(world, RESULT_ILLEGAL_ADDRESS, text);
 }
@@ -215,8 +228,10 @@ void wire_land(struct world *world, int index) {
     struct wire *wire = &world->wire;
     struct word *word = &wire->words[index];
     struct resident *source = word->source;
-    if (word->state == WORD_FLYING) wire->flying--;
-    else wire->held--;
+    if (word->state == WORD_FLYING)
+        wire->flying--;
+    else
+        wire->held--;
     if (word->backing->live) {
         for (unsigned b = 0; b < 4; b++)
             if (word->bytes >> b & 1) word->at[b] = word->value[b];
@@ -237,8 +252,10 @@ void wire_land_due(struct world *world) {
 }
 
 static void land_or_mark(struct world *world, int index) {
-    if (world->wire.words[index].state == WORD_HELD) world->wire.words[index].fenced = true;
-    else wire_land(world, index);
+    if (world->wire.words[index].state == WORD_HELD)
+        world->wire.words[index].fenced = true;
+    else
+        wire_land(world, index);
 }
 
 static bool is_ordered(const struct word *word, unsigned thread) {
@@ -273,12 +290,15 @@ void wire_order(struct world *world, struct resident *source, int warp) {
     for (int i = source->last_word; i != NO_WORD; i = world->wire.words[i].previous) {
         struct word *word = &world->wire.words[i];
         if (warp < 0 && word->order == ORDERED_FOR_CTA) return; /* so is all before it */
-        if (warp < 0) word->order = ORDERED_FOR_CTA;
-        else if (word->thread / WARP == (unsigned)warp && word->order == ORDERED_FOR_THREAD) word->order = ORDERED_FOR_WARP;
+        if (warp < 0)
+            word->order = ORDERED_FOR_CTA;
+        else if (word->thread / WARP == (unsigned)warp && word->order == ORDERED_FOR_THREAD)
+            word->order = ORDERED_FOR_WARP;
     }
 }
 
-void wire_overlay(const struct world *world, const struct resident *source, const uint8_t *at, uint8_t *to, unsigned bytes) {
+void wire_overlay(const struct world *world, const struct resident *source, const uint8_t *at, uint8_t *to,
+                  unsigned bytes) {
     const struct wire *wire = &world->wire;
     for (unsigned done = 0; done < bytes;) {
         unsigned in_word = (unsigned)((uintptr_t)(at + done) & 3), count = 4 - in_word, seen = 0;

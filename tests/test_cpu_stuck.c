@@ -1,0 +1,287 @@
+/* test_cpu_stuck.c - when nothing moves: deadlocks, livelocks and their reports, virtual time, stalls, held stores. */
+#include "tests/cpu_world.h"
+
+#define KERNEL(name) ".visible .entry " name "(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)\n"
+#define LOADS                                                                                                          \
+    "{ .reg .b64 %a, %b, %c, %d, %s, %n; .reg .b32 %t, %v, %w, %x; .reg .pred %p, %q;\n"                               \
+    "ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %c, [c]; ld.param.u64 %d, [d];\n"
+
+static const char kernels[] = PTX_HEAD
+    /* waits for [a] for ever, then [b] = 1 */
+    KERNEL("poll") LOADS "again:\n" /* line 6 */
+                         "ld.relaxed.sys.global.u32 %v, [%a]; setp.eq.u32 %p, %v, 0; @%p bra again;\n"
+                         "st.global.u32 [%b], 1; ret; }\n"
+    /* waits for [a] at most c ns: [b] = 1 when it came, else 2 */
+    KERNEL("poll_bounded") LOADS
+    "mov.u64 %s, %globaltimer;\n"
+    "again: ld.relaxed.sys.global.u32 %v, [%a]; setp.ne.u32 %p, %v, 0; mov.u32 %w, 1; @%p bra done;\n"
+    "mov.u64 %n, %globaltimer; sub.u64 %n, %n, %s; setp.lt.u64 %p, %n, %c; @%p bra again; mov.u32 %w, 2;\n"
+    "done: st.global.u32 [%b], %w; ret; }\n"
+    /* every CTA waits until all have come */
+    KERNEL("all_meet") LOADS
+    "mov.u32 %t, %tid.x; mov.u32 %x, %nctaid.x; setp.ne.u32 %p, %t, 0; @%p bra again; red.relaxed.gpu.global.add.u32 "
+    "[%a], 1;\n"
+    "again: ld.relaxed.gpu.global.u32 %v, [%a]; setp.lt.u32 %p, %v, %x; @%p bra again; ret; }\n"
+    /* two warps at two barriers of 64 threads */
+    KERNEL("two_barriers") LOADS
+    "mov.u32 %t, %tid.x; shr.u32 %t, %t, 5; add.u32 %t, %t, 1; mov.u32 %x, 64; bar.sync %t, %x; ret; }\n" KERNEL(
+        "for_ever") LOADS "again: add.u32 %v, %v, 1; bra again; }\n" KERNEL("store") LOADS
+    "cvt.u32.u64 %v, %b; st.global.u32 [%a], %v; ret; }\n"
+    /* stores b to [a], fence, b to [c] */
+    KERNEL("store_twice") LOADS
+    "cvt.u32.u64 %v, %b; st.global.u32 [%a], %v; fence.acq_rel.sys; st.global.u32 [%c], %v; ret; }\n" KERNEL(
+        "waits_stores") LOADS "griddepcontrol.wait; cvt.u32.u64 %v, %b; st.global.u32 [%a], %v; ret; }\n";
+
+static cu_function on_device(int device, const char *name) {
+    on(device);
+    cu_function function = function_of_text(kernels, name);
+    on(0);
+    return function;
+}
+
+static void report_says(const char *const *parts) {
+    for (; *parts; parts++)
+        ck_assert_msg(strstr(dcpkcpu_report(), *parts) != NULL, "no \"%s\" in: %s", *parts, dcpkcpu_report());
+}
+
+START_TEST(livelock_names_address_value_line_and_time) {
+    machine_with(fair(2, 2));
+    cu_ptr at = words(16, 0);
+    launch(on_device(0, "poll"), 1, 1, NULL, false, at + 8, at, 0, 0);
+    double begin = seconds_now();
+    GIVES(719, cpu_ctx_synchronize());
+    ck_assert(seconds_now() - begin < 5);
+    char address[32], range[32];
+    snprintf(address, sizeof address, "polls 0x%llx", at + 8);
+    snprintf(range, sizeof range, "[0x%llx, +64)", at);
+    report_says((const char *[]){"none reads a timer", "device 0", "poll", address, "offset 8 of allocation #1", range,
+                                 "the word there is 0x00000000", "PTX line 7", "ld.relaxed.sys.global.u32",
+                                 "since 0 ns", NULL});
+}
+END_TEST
+
+START_TEST(a_loop_that_changes_nothing_ends_after_livelock_rounds) {
+    dcpkcpu_options options = fair(1, 1);
+    options.livelock_rounds = 500;
+    machine_with(options);
+    launch(on_device(0, "for_ever"), 1, 32, NULL, false, 0, 0, 0, 0);
+    GIVES(719, cpu_ctx_synchronize());
+    report_says((const char *[]){"livelock_rounds", "for_ever", "running", NULL});
+}
+END_TEST
+
+START_TEST(deadlock_is_reported_at_once) {
+    machine_with(fair(1, 1));
+    launch(on_device(0, "two_barriers"), 1, 64, NULL, false, 0, 0, 0, 0);
+    launch(on_device(0, "store"), 1, 1, NULL, false, 0, 0, 0, 0);
+    GIVES(719, cpu_ctx_synchronize());
+    ck_assert_uint_lt(counters_now().rounds, 20);
+    report_says((const char *[]){"deadlock", "2 warps at a barrier", "bar.sync",
+                                 "kernel store waits for what is before it", NULL});
+}
+END_TEST
+
+START_TEST(a_grid_that_cannot_be_resident_as_a_whole_is_found_out) {
+    machine_with(fair(1, 3));
+    cu_ptr at = words(1, 0);
+    launch(on_device(0, "all_meet"), 6, 1024, NULL, false, at, 0, 0, 0); /* 2 CTAs an SM: fits */
+    OK(cpu_ctx_synchronize());
+    OK(cpu_fill32(at, 0, 1));
+    launch(on_device(0, "all_meet"), 7, 1024, NULL, false, at, 0, 0, 0);
+    GIVES(719, cpu_ctx_synchronize());
+    report_says((const char *[]){"1 of 7 CTAs could not start", "1024 threads", "192 warps polling",
+                                 "the word there is 0x00000006", NULL});
+}
+END_TEST
+
+START_TEST(a_grid_that_polls_can_starve_its_producer) {
+    machine_with(fair(1, 1));
+    cu_ptr at = words(2, 0);
+    cu_stream first = new_stream(), second = new_stream();
+    launch(on_device(0, "poll"), 2, 1024, first, false, at, at + 4, 0, 0);
+    launch(on_device(0, "store"), 1, 32, second, false, at, 1, 0, 0);
+    GIVES(719, cpu_ctx_synchronize());
+    report_says((const char *[]){"store: 1 of 1 CTAs could not start", NULL});
+}
+END_TEST
+
+START_TEST(a_bounded_poll_expires_in_virtual_time) {
+    const uint64_t bounds[] = {UINT64_C(2000000), UINT64_C(30000000000)};
+    for (unsigned i = 0; i < 4; i++) {
+        machine_with(i % 2 ? adverse(2, 2, i) : fair(2, 2));
+        cu_ptr at = words(2, 0);
+        double begin = seconds_now();
+        launch(on_device(0, "poll_bounded"), 2, 64, NULL, false, at, at + 4, bounds[i / 2], 0);
+        OK(cpu_ctx_synchronize());
+        ck_assert(seconds_now() - begin < 5);
+        ck_assert_uint_eq(word_at(at + 4), 2);
+        ck_assert_uint_ge(counters_now().virtual_ns, bounds[i / 2]);
+        ck_assert_uint_lt(counters_now().virtual_ns, bounds[i / 2] * 3 + 100000);
+    }
+}
+END_TEST
+
+START_TEST(a_stalled_device_holds_the_host_until_it_is_released) {
+    machine_with(fair(2, 2));
+    make_peers(2);
+    cu_ptr at = words(4, 0);
+    cu_function store = on_device(1, "store"), bounded = on_device(0, "poll_bounded");
+    ck_assert_int_eq(dcpkcpu_stall(1, "store", 2), 0);
+    ck_assert_int_eq(dcpkcpu_stall(7, NULL, 0), -1);
+    on(1);
+    launch(store, 1, 1, NULL, false, at, 7, 0, 0);
+    GIVES(600, cpu_ctx_synchronize());
+    report_says((const char *[]){"stalled by dcpkcpu_stall", "store", NULL});
+    ck_assert_uint_eq(counters_now().warp_instructions, 2);
+    on(0);
+    launch(bounded, 1, 1, NULL, false, at, at + 4, 2000000, 0);
+    OK(cpu_ctx_synchronize()); /* it can time out */
+    ck_assert_uint_eq(word_at(at + 4), 2);
+    ck_assert_uint_eq(word_at(at), 0);
+    ck_assert_int_eq(dcpkcpu_release(1), 0);
+    on(1);
+    OK(cpu_ctx_synchronize());
+    ck_assert_uint_eq(word_at(at), 7);
+}
+END_TEST
+
+START_TEST(an_endless_poll_on_a_stalled_device_is_no_fault) {
+    machine_with(adverse(2, 2, 3));
+    make_peers(2);
+    cu_ptr at = words(4, 0);
+    cu_function store = on_device(1, "store"), poll = on_device(0, "poll");
+    dcpkcpu_stall(1, NULL, 0);
+    on(1);
+    launch(store, 1, 1, NULL, false, at, 7, 0, 0);
+    on(0);
+    launch(poll, 1, 1, NULL, false, at, at + 4, 0, 0);
+    GIVES(600, cpu_ctx_synchronize());
+    GIVES(600, cpu_stream_query(NULL));
+    dcpkcpu_release(1);
+    OK(cpu_ctx_synchronize());
+    ck_assert_uint_eq(word_at(at + 4), 1);
+}
+END_TEST
+
+START_TEST(held_stores_come_when_let_go_and_their_kernel_ends_then) {
+    machine_with(fair(3, 2));
+    make_peers(3);
+    on(1);
+    cu_ptr near1 = words(1, 0);
+    on(2);
+    cu_ptr near2 = words(1, 0);
+    on(0);
+    cu_function store = on_device(0, "store_twice"), after = on_device(0, "store");
+    cu_ptr own = words(1, 0);
+    ck_assert_int_eq(dcpkcpu_hold_stores(0, 1, 1), 0);
+    launch(store, 1, 1, NULL, false, near1, 5, near2, 0);
+    launch(after, 1, 1, NULL, false, own, 6, 0, 0);
+    GIVES(600, cpu_ctx_synchronize());
+    report_says((const char *[]){"held back", "1 words", NULL});
+    on(1);
+    ck_assert_uint_eq(word_at(near1), 0);
+    on(2);
+    ck_assert_uint_eq(word_at(near2), 5);
+    ck_assert_uint_eq(word_at(own), 0);
+    ck_assert_int_eq(dcpkcpu_hold_stores(0, 1, 0), 0);
+    on(0);
+    OK(cpu_ctx_synchronize());
+    ck_assert_uint_eq(word_at(near1), 5);
+    ck_assert_uint_eq(word_at(own), 6);
+}
+END_TEST
+
+START_TEST(held_words_land_over_what_the_host_wrote_meanwhile) {
+    machine_with(adverse(2, 2, 11));
+    make_peers(2);
+    on(1);
+    cu_ptr far = words(1, 0);
+    on(0);
+    dcpkcpu_hold_stores(0, -1, 1);
+    launch(on_device(0, "store"), 1, 1, NULL, false, far, 5, 0, 0);
+    GIVES(600, cpu_ctx_synchronize());
+    on(1);
+    OK(cpu_fill32(far, 9, 1));
+    ck_assert_uint_eq(word_at(far), 9);
+    dcpkcpu_hold_stores(0, -1, 0);
+    on(0);
+    OK(cpu_ctx_synchronize());
+    ck_assert_uint_eq(word_at(far), 5);
+}
+END_TEST
+
+START_TEST(a_late_word_into_freed_memory_is_a_fault) {
+    machine_with(fair(2, 2));
+    make_peers(2);
+    on(1);
+    cu_ptr far = words(1, 0);
+    on(0);
+    dcpkcpu_hold_stores(0, 1, 1);
+    launch(on_device(0, "store"), 1, 1, NULL, false, far, 5, 0, 0);
+    GIVES(600, cpu_ctx_synchronize());
+    OK(cpu_mem_free(far)); /* its own device is idle */
+    dcpkcpu_hold_stores(0, 1, 0);
+    GIVES(700, cpu_ctx_synchronize());
+    report_says((const char *[]){"late store of kernel store", "freed allocation", NULL});
+}
+END_TEST
+
+START_TEST(freeing_waits_for_the_device) {
+    machine_with(fair(1, 2));
+    cu_ptr at = words(2, 0);
+    dcpkcpu_stall(0, NULL, 0);
+    launch(on_device(0, "store"), 1, 1, NULL, false, at, 5, 0, 0);
+    GIVES(600, cpu_mem_free(at));
+    dcpkcpu_release(0);
+    OK(cpu_mem_free(at));
+}
+END_TEST
+
+START_TEST(a_flipped_bit_is_one_bit) {
+    machine_with(fair(1, 1));
+    cu_ptr at = words(2, 0);
+    ck_assert_int_eq(dcpkcpu_flip_bit(at + 5, 3), 0);
+    ck_assert_uint_eq(word_at(at + 4), 0x800);
+    ck_assert_int_eq(dcpkcpu_flip_bit(at + 8, 3), -1);
+    ck_assert_int_eq(dcpkcpu_flip_bit(at, 8), -1);
+}
+END_TEST
+
+START_TEST(a_reset_amid_running_work_leaves_nothing_behind) {
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        machine_with(adverse(2, 2, seed));
+        make_peers(2);
+        on(1);
+        cu_ptr far = words(64, 0);
+        on(0);
+        cu_stream stream = new_stream();
+        dcpkcpu_hold_stores(0, -1, 1);
+        launch(on_device(0, "store"), 40, 32, stream, false, far, 5, 0, 0);
+        launch(on_device(0, "poll"), 8, 1024, NULL, false, far + 4, far, 0, 0);
+        launch(on_device(0, "waits_stores"), 1, 1, stream, true, far, 5, 0, 0);
+        GIVES(600, cpu_stream_query(stream));
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("cpu_stuck");
+    TCase *tcase = tcase_create("stuck");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, livelock_names_address_value_line_and_time);
+    tcase_add_test(tcase, a_loop_that_changes_nothing_ends_after_livelock_rounds);
+    tcase_add_test(tcase, deadlock_is_reported_at_once);
+    tcase_add_test(tcase, a_grid_that_cannot_be_resident_as_a_whole_is_found_out);
+    tcase_add_test(tcase, a_grid_that_polls_can_starve_its_producer);
+    tcase_add_test(tcase, a_bounded_poll_expires_in_virtual_time);
+    tcase_add_test(tcase, a_stalled_device_holds_the_host_until_it_is_released);
+    tcase_add_test(tcase, an_endless_poll_on_a_stalled_device_is_no_fault);
+    tcase_add_test(tcase, held_stores_come_when_let_go_and_their_kernel_ends_then);
+    tcase_add_test(tcase, held_words_land_over_what_the_host_wrote_meanwhile);
+    tcase_add_test(tcase, a_late_word_into_freed_memory_is_a_fault);
+    tcase_add_test(tcase, freeing_waits_for_the_device);
+    tcase_add_test(tcase, a_flipped_bit_is_one_bit);
+    tcase_add_test(tcase, a_reset_amid_running_work_leaves_nothing_behind);
+    suite_add_tcase(suite, tcase);
+    return run_suite(suite);
+}
