@@ -2,7 +2,13 @@
  * stalls and counters, for tests and tools. Resolve these with dcpk_device_symbol; the runtime never needs them.
  *
  * Everything runs inside the caller's synchronising calls (and a slice inside queries): with the same seed and
- * the same calls, the same run, to the last bit. */
+ * the same calls, the same run, to the last bit.
+ *
+ * A wait that cannot end because only stalled warps or held stores are left (or because those that still run poll
+ * without a timer, and something is stalled or held) returns CUDA_ERROR_NOT_READY (600), which is not sticky: release
+ * and wait again. dcpkcpu_report says what is held and who waits. Without a stall or hold the same is a deadlock:
+ * CUDA_ERROR_LAUNCH_FAILED (719), sticky until dcpkcpu_configure. cuGetErrorString of the sticky error is the report.
+ * stall, release, hold_stores and flip_bit need an initialised machine: -1 before cuInit. */
 #ifndef DCPK_CPU_H
 #define DCPK_CPU_H
 
@@ -44,7 +50,8 @@ DCPK_API const char *dcpkcpu_report(void);
 DCPK_API int dcpkcpu_stall(int ordinal, const char *entry, uint64_t after);
 DCPK_API int dcpkcpu_release(int ordinal);
 
-/* Holds back all stores from device `from` to device `to` (-1: any other) until released: late words. */
+/* Holds back all stores from device `from` to device `to` (-1: any other, and the host) until released: late words.
+ * Those under way are held, too. The kernel that made them is not complete before they have landed. */
 DCPK_API int dcpkcpu_hold_stores(int from, int to, int hold);
 
 typedef struct dcpkcpu_counters {
