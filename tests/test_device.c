@@ -249,7 +249,7 @@ END_TEST
 
 START_TEST(memory_calls_move_the_bytes_they_say) {
     dcpk_device *device = fake_device(0);
-    uint64_t address = 0;
+    uint64_t address = 0, nothing = 1;
     uint32_t words[4] = {1, 2, 3, 4}, back[4] = {0};
     ck_assert_int_eq(dcpk_mem_alloc(device, sizeof words, &address, &error), DCPK_OK);
     ck_assert_uint_eq(address % 256, 0);
@@ -260,9 +260,11 @@ START_TEST(memory_calls_move_the_bytes_they_say) {
     ck_assert_uint_eq(back[1], 0x80000000u);
     ck_assert_uint_eq(back[2], 0x80000000u);
     ck_assert_uint_eq(back[3], 4);
-    ck_assert_int_eq(dcpk_mem_alloc(device, 0, &back[0] == NULL ? NULL : &address, &error), DCPK_E_ARG);
+    ck_assert_int_eq(dcpk_mem_alloc(device, 0, &nothing, &error), DCPK_E_ARG);
     ck_assert_int_eq(dcpk_mem_fill32(device, 6, 0, 1, &error), DCPK_E_ARG);
     ck_assert_int_eq(dcpk_mem_write(device, 0, words, 4, &error), DCPK_E_ARG);
+    ck_assert_uint_eq(nothing, 0);
+    ck_assert_int_eq(dcpk_mem_free(device, address, &error), DCPK_OK);
     dcpk_device_close(device);
 }
 END_TEST
