@@ -103,6 +103,6 @@ struct stream *stream_of(struct call *call, cu_stream handle); /* NULL: result s
 /* driver_function.c */
 struct function *function_of(struct call *call, cu_function handle); /* a function, or a kernel on the current device */
 /* driver_state.c */
-void driver_reset(struct world *world); /* frees every object that handles name */
+void driver_reset(struct world *world); /* after world_end: frees every object that handles name */
 
 #endif

@@ -59,7 +59,11 @@ static cu_result check_shape(const struct function *function, const cu_launch_co
 static cu_result check_cluster(const struct function *function, const cu_launch_config *c,
                                const struct wishes *wishes) {
     uint64_t ctas = (uint64_t)wishes->cluster[0] * wishes->cluster[1] * wishes->cluster[2];
-    if (ctas < 1 || ctas > (function->non_portable_cluster ? CLUSTER_CTAS : CLUSTER_CTAS_PORTABLE))
+    unsigned threads = c->block[0] * c->block[1] * c->block[2];
+    unsigned room = grid_ctas_per_sm(threads, grid_registers(threads, function->kernel->registers),
+                                     grid_shared(function->kernel->code->static_shared + c->shared_bytes)) *
+                    (unsigned)function->device->world->options.sms;
+    if (ctas < 1 || ctas > (function->non_portable_cluster ? CLUSTER_CTAS : CLUSTER_CTAS_PORTABLE) || ctas > room)
         return R_CUDA_ERROR_INVALID_CLUSTER_SIZE;
     for (unsigned d = 0; d < 3; d++)
         if (c->grid[d] % wishes->cluster[d]) return R_CUDA_ERROR_INVALID_VALUE;

@@ -227,7 +227,10 @@ bool library_load_variables(struct world *world, struct library *library, struct
             memcpy(mapping->home, variable->initial, variable->bytes);
         else
             memset(mapping->home, 0, mapping->bytes);
-        if (variable->constant) mapping->writable = 0;
+        if (variable->constant) {
+            mapping->writable = 0;
+            mapping->follows_peers = false;
+        }
         addresses[v] = mapping->start;
     }
     for (unsigned v = 0; v < count; v++)

@@ -55,6 +55,7 @@ cu_result machine_init(struct world *world) {
         if (!options_from_environment(&world->options)) return R_CUDA_ERROR_INVALID_VALUE;
     }
     if (world_begin(world) == 0) return R_CUDA_SUCCESS;
+    world_end(world);
     world_reset(world);
     return R_CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -76,9 +77,8 @@ int dcpkcpu_configure(const dcpkcpu_options *options) {
     struct call call;
     call_begin(&call, NEEDS_NOTHING);
     if (call.world->alive) {
+        world_end(call.world);
         driver_reset(call.world);
-        call.world->handles = (struct handles){0};
-        call.world->reservations = NULL;
     }
     world_reset(call.world);
     call.world->options = wanted;

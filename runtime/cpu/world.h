@@ -282,7 +282,8 @@ struct world {
 struct world *world_machine(void);
 void world_options_default(dcpkcpu_options *options);
 int world_begin(struct world *world); /* makes devices; 0, or -1 out of memory */
-void world_reset(struct world *world);
+void world_end(struct world *world);   /* drops all work, then all memory */
+void world_reset(struct world *world); /* after world_end: as new, in its next life */
 void world_fail(struct world *world, const struct fault *fault); /* the first fault stays */
 void world_fail_text(struct world *world, int code, const char *text);
 uint64_t world_random(struct world *world);

@@ -124,7 +124,7 @@ void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint
     const struct mapping *m = look_up(world, address);
     unsigned device = (unsigned)warp->cta->grid->device->ordinal;
     if (!LIKELY(m && inside(m, address, bytes) && (m->writable & m->readable) >> device & 1)) {
-        refuse(world, warp, address, bytes, true, fault);
+        refuse(world, warp, address, bytes, !(m && m->multicast), fault);
         return NULL;
     }
     uint8_t *at = m->home + (address - m->start);

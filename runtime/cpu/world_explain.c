@@ -64,6 +64,16 @@ static void explain_outside(const struct world *world, uint64_t address, uint64_
     add_range(m, text, capacity);
 }
 
+static void explain_access(const struct mapping *m, int device, bool write, char *text, size_t capacity) {
+    if (m->follows_peers)
+        text_add(text, capacity, ": device %d has no peer access to it (cuCtxEnablePeerAccess was not called)", device);
+    else if (m->memory)
+        text_add(text, capacity, ": device %d may not %s it (cuMemSetAccess does not say so)", device,
+                 write ? "write" : "read");
+    else
+        text_add(text, capacity, ": it is constant, kernels may not write it");
+}
+
 void memory_explain(const struct world *world, uint64_t address, uint64_t bytes, int device, bool write, char *text,
                     size_t capacity) {
     const struct mapping *m = memory_at(world, address);
@@ -78,9 +88,6 @@ void memory_explain(const struct world *world, uint64_t address, uint64_t bytes,
         text_add(text, capacity, ": use after free");
     else if (m->multicast && !write)
         text_add(text, capacity, ": a multicast address cannot be loaded from, load from the memory bound to it");
-    else if (device >= 0 && !(mask >> device & 1) && m->follows_peers)
-        text_add(text, capacity, ": device %d has no peer access to it (cuCtxEnablePeerAccess was not called)", device);
     else if (device >= 0 && !(mask >> device & 1))
-        text_add(text, capacity, ": device %d may not %s it (cuMemSetAccess does not say so)", device,
-                 write ? "write" : "read");
+        explain_access(m, device, write, text, capacity);
 }

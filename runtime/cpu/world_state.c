@@ -59,13 +59,14 @@ static void end_device(struct device *device) {
     *device = (struct device){0};
 }
 
+void world_end(struct world *world) {
+    wire_end(&world->wire);
+    for (int i = 0; i < world->device_count; i++)
+        end_device(&world->devices[i]);
+    arena_end(&world->arena);
+}
+
 void world_reset(struct world *world) {
-    if (world->alive) {
-        wire_end(&world->wire);
-        for (int i = 0; i < world->device_count; i++)
-            end_device(&world->devices[i]);
-        arena_end(&world->arena);
-    }
     dcpkcpu_options options = world->options;
     bool configured = world->configured;
     uint64_t life = world->life + 1;
