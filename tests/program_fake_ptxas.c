@@ -91,10 +91,8 @@ static int assemble(const char *input, const char *output) {
                   : strcmp(mode, "half") == 0 || strcmp(mode, "kill") == 0 ? length / 2
                   : strcmp(mode, "page") == 0 && length > 4096             ? 4096
                                                                            : length;
-    if (strcmp(mode, "sleep") == 0)
-        return hang();
-    if (strcmp(mode, "fds") == 0)
-        write_inherited();
+    if (strcmp(mode, "sleep") == 0) return hang();
+    if (strcmp(mode, "fds") == 0) write_inherited();
     if (strcmp(mode, "slow") == 0) usleep(300000);
     write_output(output, bytes, keep);
     free(bytes);
