@@ -10,6 +10,7 @@
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <time.h>
 
 enum {
     HOST_MEMORY = 64 << 20,        /* bytes that an expansion's Lua may hold */
@@ -35,6 +36,7 @@ struct host {
 
     size_t memory;
     uint64_t steps;
+    time_t started; /* of the thread's CPU clock, s */
     bool out_of_memory, out_of_steps; /* sticky: set once, the expansion has failed */
 
     struct emitter out;

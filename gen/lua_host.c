@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { HOOK_EVERY = 1000 };
+enum { HOOK_EVERY = 1000, BYTES_A_STEP = 64, HOST_SECONDS = 60 };
 
 /* The file that a chunk name ("@lib/box.lua") belongs to. Lua keeps one copy of a chunk's name: mostly the pointers
  * agree. */
@@ -36,7 +37,8 @@ void host_writers(struct host *host, struct writers *writers) {
     if (writers->count == 0) writers->stack[writers->count++] = (struct line_frame){0, 0};
 }
 
-/* The cap also notes where it was hit: Lua's own message of this error has no line. */
+/* Memory is charged as work, too: copying texts takes time and no instructions. Also notes where a cap was hit: Lua's
+ * own message of this error has no line. */
 static void *allocate(void *self, void *block, size_t old_size, size_t size) {
     struct host *host = self;
     size_t old = block != NULL ? old_size : 0;
@@ -45,9 +47,12 @@ static void *allocate(void *self, void *block, size_t old_size, size_t size) {
         host->memory -= old;
         return NULL;
     }
-    if (size > old && host->memory + (size - old) > HOST_MEMORY) {
-        if (host->L != NULL) host_writers(host, &host->blamed);
-        host->out_of_memory = true;
+    if (size > old) host->steps += size / BYTES_A_STEP;
+    bool tired = host->steps > HOST_STEPS, full = size > old && host->memory + (size - old) > HOST_MEMORY;
+    if (size > old && (tired || full)) {
+        if (host->L != NULL && host->blamed.count == 0) host_writers(host, &host->blamed);
+        host->out_of_steps = host->out_of_steps || tired;
+        host->out_of_memory = host->out_of_memory || full;
         return NULL;
     }
     void *moved = realloc(block, size);
@@ -55,15 +60,20 @@ static void *allocate(void *self, void *block, size_t old_size, size_t size) {
     return moved;
 }
 
+static const char tired_message[] =
+    "the expansion takes more work than 20000000 Lua instructions: is there a loop without end?";
+
 static void count_steps(lua_State *L, lua_Debug *frame) {
     struct host *host = host_of(L);
+    struct timespec used;
     (void)frame;
     host->steps += HOOK_EVERY;
-    if (host->steps <= HOST_STEPS) return;
+    /* The last resort, for work that neither counts instructions nor takes memory, such as comparing long texts. */
+    bool late = clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0 && used.tv_sec - host->started > HOST_SECONDS;
+    if (host->steps <= HOST_STEPS && !late) return;
     host->out_of_steps = true;
     lua_sethook(L, count_steps, LUA_MASKCOUNT, 1);
-    host_fail(L, DCPK_E_TEMPLATE, "the expansion takes more than %d Lua instructions: is there a loop without end?",
-              HOST_STEPS);
+    host_fail(L, DCPK_E_TEMPLATE, "%s", tired_message);
 }
 
 int host_fail(lua_State *L, dcpk_status status, const char *format, ...) {
@@ -134,7 +144,7 @@ static int on_error(lua_State *L) {
     struct line_frame place;
     bool found;
     const char *message = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : NULL;
-    if (host->out_of_memory) return 1;
+    if (host->out_of_memory || (host->out_of_steps && host->blamed.count > 0)) return 1;
     if (message == NULL) message = lua_pushfstring(L, "error() with a %s instead of a message", luaL_typename(L, 1));
     if (host->blamed.count == 0) host_writers(host, &host->blamed);
     message = split_place(host, message, &place, &found);
@@ -216,11 +226,11 @@ dcpk_status host_run(struct host *host, const char *name, lua_CFunction use, voi
         lua_pushnil(L);
     lua_pushlightuserdata(L, argument);
     int result = lua_pcall(L, 3, 0, 1);
-    if (host->out_of_memory) {
+    if (host->out_of_memory || host->out_of_steps) { /* sticky: whatever else was raised since */
         host->status = DCPK_E_TEMPLATE;
-        return report(host, "the expansion's Lua takes more than 64 MiB of memory");
+        return report(host,
+                      host->out_of_memory ? "the expansion's Lua takes more than 64 MiB of memory" : tired_message);
     }
-    if (host->out_of_steps) host->status = DCPK_E_TEMPLATE;
     if (result == LUA_ERRMEM) host->status = DCPK_E_NOMEM;
     if (result == LUA_OK) return DCPK_OK;
     return report(host, lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "an error without a text");
@@ -237,6 +247,8 @@ dcpk_status host_open(struct host *host) {
     if (L == NULL) return dcpk_error_set(host->error, DCPK_E_NOMEM, "no memory for Lua");
     host->L = L;
     *(struct host **)lua_getextraspace(L) = host;
+    struct timespec used;
+    host->started = clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0 ? used.tv_sec : 0;
     lua_pushcfunction(L, open_rooms);
     if (lua_pcall(L, 0, 0, 0) != LUA_OK) {
         host_close(host);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_GLOBALS = 64, LONGEST_REPEAT = 16 << 20 };
+enum { MAX_GLOBALS = 64, LONGEST_REPEAT = 16 << 20, LONGEST_TABLE = 1 << 20 };
 
 /* ---- texts ---- */
 
@@ -44,7 +44,7 @@ static int format(lua_State *L) {
     return 1;
 }
 
-/* string.rep with a bound of its own, so that the message has a line. Upvalue 1: Lua's own. */
+/* string.rep with a bound of its own: Lua's own repeats an empty text 2^62 times if asked. Upvalue 1: Lua's own. */
 static int repeat(lua_State *L) {
     size_t length, between = 0;
     luaL_checklstring(L, 1, &length);
@@ -52,6 +52,29 @@ static int repeat(lua_State *L) {
     luaL_optlstring(L, 3, "", &between);
     if (times > 0 && (uint64_t)times > LONGEST_REPEAT / (length + between + 1))
         host_fail(L, DCPK_E_TEMPLATE, "string.rep: a text of more than 16 MiB");
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 1);
+    return 1;
+}
+
+/* A table with holes may report any border as its length, up to 2^63: Lua's own loops would then run for ever. */
+static void check_length(lua_State *L, const char *what) {
+    if (lua_istable(L, 1) && lua_rawlen(L, 1) > LONGEST_TABLE)
+        host_fail(L, DCPK_E_TEMPLATE, "%s: a table of more than %d elements", what, LONGEST_TABLE);
+}
+
+/* Upvalue 1: Lua's own. */
+static int insert(lua_State *L) {
+    check_length(L, "table.insert");
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 0);
+    return 0;
+}
+
+static int remove_element(lua_State *L) {
+    check_length(L, "table.remove");
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_call(L, lua_gettop(L) - 1, 1);
@@ -164,6 +187,7 @@ static void merge(lua_State *L, int from, int to, lua_Integer low, lua_Integer m
 /* table.sort: stable. Lua's own picks pivots by the clock, so that equal elements could change places. */
 static int sort(lua_State *L) {
     luaL_checktype(L, 1, LUA_TTABLE);
+    check_length(L, "table.sort");
     if (!lua_isnoneornil(L, 2)) luaL_checktype(L, 2, LUA_TFUNCTION);
     lua_settop(L, 2);
     lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
@@ -311,6 +335,8 @@ static void open_library(lua_State *L, const char *name, lua_CFunction open, con
         lua_setfield(L, -2, "__index");
         lua_pop(L, 2);
     } else if (open == luaopen_table) {
+        wrap(L, "insert", insert);
+        wrap(L, "remove", remove_element);
         lua_pushcfunction(L, sort);
         lua_setfield(L, -2, "sort");
     }
