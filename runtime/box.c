@@ -185,8 +185,14 @@ dcpk_status dcpk_box_destroy(dcpk_box *box, dcpk_error *error) {
                               "box of rank %d: uses are in flight: synchronise its streams on every rank first",
                               box->rank);
     /* what the counter cannot see (a wait or a copy that is still queued) ends before the memory goes */
-    dcpk_status drained = dcpk_device_sync(box->device, error);
+    dcpk_error why;
+    dcpk_error_init(&why);
+    dcpk_status drained = dcpk_device_sync(box->device, &why);
+    if (drained != DCPK_OK && why.driver_result == DRIVER_NOT_READY)
+        return dcpk_error_set(error, DCPK_E_BOX_BUSY, "box of rank %d: its device does not drain: %s", box->rank,
+                              why.text);
     dcpk_status status = release(box, drained == DCPK_OK ? error : NULL);
+    if (drained != DCPK_OK) dcpk_error_set(error, drained, "box of rank %d: %s", box->rank, why.text);
     return drained != DCPK_OK ? drained : status;
 }
 

@@ -19,15 +19,25 @@ static dcpk_status check(const dcpk_box *box, dcpk_error *error) {
     return dcpk_error_set(error, DCPK_E_ARG, "re-arm: rank %d's box knows no peers yet", box->rank);
 }
 
+/* Waits until nothing of the old life runs on this rank. Kernels that do not leave keep it from barrier 1. */
+static dcpk_status drain(dcpk_box *box, dcpk_error *error) {
+    dcpk_error why;
+    dcpk_error_init(&why);
+    dcpk_status status = dcpk_device_sync(box->device, &why); /* its kernels leave by the abort word */
+    if (status == DCPK_OK) return status;
+    atomic_store(&box->lost, true);
+    if (why.driver_result == DRIVER_NOT_READY) status = DCPK_E_BOX_DEAD;
+    dcpk_error_set(error, status, "re-arm of rank %d's box: its device does not drain: %s", box->rank, why.text);
+    if (error != NULL && error->size >= sizeof *error) error->driver_result = why.driver_result;
+    return status;
+}
+
 dcpk_status dcpk_box_rearm(dcpk_box *box, int (*barrier)(void *self), void *self, dcpk_error *error) {
     dcpk_status status = check(box, error);
     if (status != DCPK_OK) return status;
     if (barrier == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_box_rearm: barrier is NULL");
-    status = dcpk_device_sync(box->device, error); /* its kernels leave by the abort word */
-    if (status != DCPK_OK) {
-        atomic_store(&box->lost, true);
-        return status;
-    }
+    status = drain(box, error);
+    if (status != DCPK_OK) return status;
     if (barrier(self) != 0) return lose(box, 1, error);
     status = dcpk_box_fill(box, error);
     if (status != DCPK_OK) {
@@ -64,7 +74,7 @@ dcpk_status dcpk_box_rearm_all(dcpk_box *const *boxes, int32_t count, const int3
         }
     dcpk_status status = DCPK_OK;
     for (int32_t r = 0; status == DCPK_OK && r < count; r++)
-        status = dcpk_device_sync(boxes[r]->device, error);
+        status = drain(boxes[r], error);
     for (int32_t r = 0; status == DCPK_OK && r < count; r++)
         status = dcpk_box_fill(boxes[r], error);
     if (status != DCPK_OK) lose_all(boxes, count);

@@ -112,6 +112,8 @@ dcpk_status dcpk_box_dead_error(const dcpk_box *box, const char *what, dcpk_erro
     dcpk_box_state state;
     memset(&state, 0, sizeof state);
     fill(box, &state);
-    return dcpk_error_set(error, DCPK_E_BOX_DEAD, "%s: rank %d's box is dead: %s%s", what, box->rank, state.text,
-                          atomic_load(&box->lost) ? "" : "; re-arm it on every rank");
+    const char *then = "; re-arm it on every rank";
+    if (atomic_load(&box->lost))
+        then = state.by_rank < 0 ? "" : "; a re-arm failed: it must be built anew on every rank";
+    return dcpk_error_set(error, DCPK_E_BOX_DEAD, "%s: rank %d's box is dead: %s%s", what, box->rank, state.text, then);
 }

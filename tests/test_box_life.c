@@ -282,6 +282,24 @@ START_TEST(rearm_that_a_rank_does_not_join_loses_the_box_for_good) {
 }
 END_TEST
 
+START_TEST(device_that_does_not_drain_fails_the_rearm_and_keeps_the_memory) {
+    spoil();
+    strcpy(fake.state->fail_symbol, "cuCtxSynchronize");
+    fake.state->fail_with = DRIVER_NOT_READY;
+    struct log log = {.fail_at = 0};
+    ck_assert_int_eq(dcpk_box_destroy(boxes[1], &error), DCPK_E_BOX_BUSY);
+    assert_text("box of rank 1: its device does not drain");
+    ck_assert_int_eq(dcpk_box_rearm(boxes[0], barrier, &log, &error), DCPK_E_BOX_DEAD);
+    assert_text("re-arm of rank 0's box: its device does not drain");
+    assert_text("cuCtxSynchronize");
+    ck_assert_int_eq(log.arrived, 0); /* it never came to the first barrier */
+    ck_assert_uint_eq(word_at(dcpk_box_base(boxes[0]) + 256), 0x11111111);
+    fake.reset();
+    ck_assert_int_eq(dcpk_box_rearm(boxes[0], barrier, &log, &error), DCPK_E_BOX_DEAD);
+    assert_text("built anew");
+}
+END_TEST
+
 START_TEST(rearm_all_without_every_rank_refills_nothing) {
     spoil();
     int32_t joined[] = {1, 0};
@@ -331,6 +349,7 @@ int main(void) {
     tcase_add_test(tests, status_of_a_survivor_outlives_the_box_that_gave_up);
     tcase_add_test(tests, rearm_drains_before_the_first_barrier_and_refills_between_them);
     tcase_add_test(tests, rearm_that_a_rank_does_not_join_loses_the_box_for_good);
+    tcase_add_test(tests, device_that_does_not_drain_fails_the_rearm_and_keeps_the_memory);
     tcase_add_test(tests, rearm_all_without_every_rank_refills_nothing);
     tcase_add_test(tests, rearm_all_brings_every_rank_back);
     suite_add_tcase(suite, tests);
