@@ -29,6 +29,12 @@ struct build {
     dcpk_build_report report;
 };
 
+static bool may_begin(const struct dcpk_gen *gen, const dcpk_spec *spec, const void *out, dcpk_error *error) {
+    if (gen && spec && out && spec->size >= sizeof *spec) return true;
+    dcpk_error_set(error, DCPK_E_ARG, "gen, spec and out may not be NULL, spec->size not below %zu", sizeof *spec);
+    return false;
+}
+
 static dcpk_status begin(struct build *b, struct dcpk_gen *gen, const dcpk_spec *spec, dcpk_error *error) {
     *b = (struct build){.gen = gen, .lock = -1, .report = {.size = sizeof b->report}};
     if (!gen || !spec || spec->size < sizeof *spec)
@@ -47,7 +53,7 @@ static dcpk_status begin(struct build *b, struct dcpk_gen *gen, const dcpk_spec 
 }
 
 static void end(struct build *b) {
-    if (b->gen) cache_unlock(&b->gen->cache, b->lock);
+    cache_unlock(&b->gen->cache, b->lock);
     if (b->expanded) expansion_free(&b->expansion);
     key_free(&b->direct);
     key_free(&b->content);
@@ -239,12 +245,12 @@ dcpk_status dcpk_gen_build(dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **ou
                            dcpk_error *error) {
     struct build b;
     double start = system_now();
-    if (!out) return dcpk_error_set(error, DCPK_E_ARG, "out may not be NULL");
-    *out = NULL;
-    uint32_t started = gen ? gen->toolchain.started : 0;
+    if (out) *out = NULL;
+    if (!may_begin(gen, spec, out, error)) return DCPK_E_ARG;
+    uint32_t started = gen->toolchain.started;
     dcpk_status status = begin(&b, gen, spec, error);
     if (status == DCPK_OK && !from_memory(&b) && !from_manifest(&b)) status = compile(&b, error);
-    if (status == DCPK_OK) {
+    if (status == DCPK_OK && b.image) {
         remember(&b);
         fill_report(&b, started, start);
         give_report(&b.report, report);
@@ -257,8 +263,8 @@ dcpk_status dcpk_gen_build(dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **ou
 
 dcpk_status dcpk_gen_explain(dcpk_gen *gen, const dcpk_spec *spec, dcpk_text *out, dcpk_error *error) {
     struct build b;
-    if (!out) return dcpk_error_set(error, DCPK_E_ARG, "out may not be NULL");
-    *out = (dcpk_text){0};
+    if (out) *out = (dcpk_text){0};
+    if (!may_begin(gen, spec, out, error)) return DCPK_E_ARG;
     dcpk_status status = begin(&b, gen, spec, error);
     if (status == DCPK_OK) status = expand(&b, error);
     if (status == DCPK_OK) {

@@ -100,7 +100,8 @@ static void keep_records(struct buffer *b, struct cache *cache, const struct key
     dcpk_error_init(&error);
     if (cache_read(cache, direct->hex, CACHE_MANIFEST, &data, &length, &error) != DCPK_OK) return;
     const char *end = NULL, *at = records_of(data, length, direct, &end);
-    for (int kept = 1; at && at < end && kept < MAX_RECORDS;) {
+    if (!at) at = end;
+    for (int kept = 1; at < end && kept < MAX_RECORDS;) {
         const char *next = memmem(at + 1, (size_t)(end - at - 1), "\nrecord ", 8);
         next = next ? next + 1 : end;
         bool equal = (size_t)(next - at) == first_length && memcmp(at, first, first_length) == 0;

@@ -71,7 +71,8 @@ END_TEST
 static unsigned fakes_alive(void) {
     DIR *proc = opendir("/proc");
     unsigned alive = 0;
-    for (struct dirent *entry; proc && (entry = readdir(proc)) != NULL;) {
+    ck_assert_ptr_nonnull(proc);
+    for (struct dirent *entry; (entry = readdir(proc)) != NULL;) {
         char link[300], target[4096];
         snprintf(link, sizeof link, "/proc/%s/exe", entry->d_name);
         ssize_t length = readlink(link, target, sizeof target - 1);
