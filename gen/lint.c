@@ -128,11 +128,16 @@ static void check_instruction(struct linter *l, const struct ptx_statement *st) 
 
 /* ---- rules 1 to 3 ---- */
 
-/* Whether the line, or one that its statement goes on to, carries the mark. */
+/* Whether the line that the statement ends on, or one that it goes on over, carries the mark. */
 static bool marked(const struct ptx_statement *st) {
-    const char *end = st->rest.at + st->rest.length;
-    const char *stop = end + strcspn(end, "\n");
-    return memmem(st->name.at, (size_t)(stop - st->name.at), "// const_input", 14) != NULL;
+    static const char mark[] = "// const_input";
+    const char *at = st->name.at, *stop = st->rest.at + st->rest.length;
+    stop += strcspn(stop, "\n");
+    while ((at = memmem(at, (size_t)(stop - at), mark, sizeof mark - 1)) != NULL) {
+        at += sizeof mark - 1;
+        if (strchr(" \t\n:.,;", *at) != NULL) return true; /* the end of the text counts, too */
+    }
+    return false;
 }
 
 /* Whether a branch to the label may come out behind statement `wait`. Of labels of the same name any may be meant. */
