@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 unsigned grid_registers(unsigned threads, unsigned registers_per_thread) {
-    unsigned warps = ((threads + WARP - 1) / WARP + 3) / 4 * 4; /* four partitions share an SM's registers */
-    return warps * ((registers_per_thread * WARP + 255) / 256 * 256);
+    /* Registers belong to the SM's four partitions: a warp takes its share of one, in units of 256. */
+    unsigned partition = SM_REGISTERS / 4, a_warp = (registers_per_thread * WARP + 255) / 256 * 256;
+    return (threads + WARP - 1) / WARP * (partition / (partition / a_warp));
 }
 
 unsigned grid_shared(unsigned shared) {

@@ -167,7 +167,8 @@ void stream_op_done(struct world *world, struct op *op) {
     world->dirty = true;
 }
 
-static void drop_done(struct stream *stream) {
+static bool drop_done(struct stream *stream) {
+    bool any = false;
     while (stream->first && stream->first->state == OP_DONE) {
         struct op *op = stream->first;
         stream->first = op->next;
@@ -176,12 +177,13 @@ static void drop_done(struct stream *stream) {
         else
             stream->last = NULL;
         free_op(op);
+        any = true;
     }
+    return any;
 }
 
 static bool progress_stream(struct world *world, struct stream *stream) {
-    bool any = false;
-    drop_done(stream);
+    bool any = drop_done(stream); /* another stream may have waited for that */
     while (stream->cursor && !stream_obstacle(stream) && !is_delayed(world, stream->cursor) && !world->faulted) {
         start(world, stream->cursor);
         drop_done(stream);
@@ -204,7 +206,7 @@ void streams_progress(struct world *world) {
     if (!any)
         for (int d = 0; d < world->device_count; d++)
             grid_place(world, &world->devices[d]);
-    while ((any || world->dirty) && !world->faulted) { /* ends: every turn starts an op or a CTA */
+    while ((any || world->dirty) && !world->faulted) { /* ends: every turn starts or drops an op, or places a CTA */
         any = world->dirty = world->delayed = false;
         for (int d = 0; d < world->device_count; d++)
             progress_device(world, &world->devices[d], &any);
