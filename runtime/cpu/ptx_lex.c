@@ -1,0 +1,220 @@
+/* ptx_lex.c - PTX text to tokens: one at a time, in loader->token.
+ * Owns comments, numbers, names and line counting; knows nothing of directives or opcodes. */
+#include <ctype.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <runtime/cpu/ptx.h>
+
+static bool is_name_start(char c)
+{
+    return isalpha((unsigned char)c) || c == '_' || c == '$' || c == '%';
+}
+
+static bool is_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '$';
+}
+
+static void skip_blank(struct loader *l)
+{
+    for (;;) {
+        char c = *l->at;
+        if (c == '\n') {
+            l->line++;
+            l->at++;
+        } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
+            l->at++;
+        } else if (c == '/' && l->at[1] == '/') {
+            while (*l->at && *l->at != '\n')
+                l->at++;
+        } else if (c == '/' && l->at[1] == '*') {
+            u32 begin = l->line;
+            for (l->at += 2; !(l->at[0] == '*' && l->at[1] == '/'); l->at++) {
+                if (!*l->at)
+                    load_fail(l, begin, "comment without an end");
+                l->line += *l->at == '\n';
+            }
+            l->at += 2;
+        } else {
+            return;
+        }
+    }
+}
+
+static u64 hex_bits(struct loader *l, unsigned digits)
+{
+    u64 value = 0;
+    for (unsigned i = 0; i < digits; i++, l->at++) {
+        if (!isxdigit((unsigned char)*l->at))
+            load_fail(l, l->line, "a float constant of %u hexadecimal digits is expected", digits);
+        char c = *l->at;
+        unsigned digit = (unsigned)(isdigit((unsigned char)c) ? c - '0' : (c | 32) - 'a' + 10);
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+static bool is_decimal_float(const char *at)
+{
+    while (isdigit((unsigned char)*at))
+        at++;
+    if (*at == '.' && isdigit((unsigned char)at[1]))
+        return true;
+    if (*at == '.' && !is_name_start(at[1]))
+        return true;
+    return (*at == 'e' || *at == 'E') && (isdigit((unsigned char)at[1]) || ((at[1] == '-' || at[1] == '+') && isdigit((unsigned char)at[2])));
+}
+
+static void lex_number(struct loader *l)
+{
+    struct token *t = &l->token;
+    const char *begin = l->at;
+    char second = (char)(begin[0] == '0' ? begin[1] | 32 : 0);
+    if (second == 'f' || second == 'd') {
+        l->at += 2;
+        t->kind = second == 'f' ? T_F32 : T_F64;
+        t->bits = hex_bits(l, second == 'f' ? 8 : 16);
+    } else if (second != 'x' && second != 'b' && is_decimal_float(begin)) {
+        char *end;
+        locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* a decimal point in every locale */
+        if (!plain)
+            load_fail(l, l->line, "out of memory");
+        double value = strtod_l(begin, &end, plain);
+        freelocale(plain);
+        l->at = end;
+        t->kind = T_F64;
+        memcpy(&t->bits, &value, 8);
+    } else {
+        unsigned base = second == 'x' ? 16 : second == 'b' ? 2 : begin[0] == '0' ? 8 : 10;
+        l->at += base == 16 || base == 2 ? 2 : 0;
+        const char *digits = l->at;
+        u64 value = 0;
+        for (;; l->at++) {
+            char c = *l->at;
+            unsigned digit = isdigit((unsigned char)c) ? (unsigned)(c - '0') : isalpha((unsigned char)c) ? (unsigned)(c | 32) - 'a' + 10 : 99;
+            if (digit >= base)
+                break;
+            if (value > (UINT64_MAX - digit) / base)
+                load_fail(l, l->line, "integer constant beyond 64 bits");
+            value = value * base + digit;
+        }
+        if (l->at == digits)
+            load_fail(l, l->line, "malformed integer constant");
+        if (*l->at == 'U')
+            l->at++;
+        t->kind = T_INTEGER;
+        t->bits = value;
+    }
+    if (is_name(*l->at))
+        load_fail(l, l->line, "malformed number: `%.*s`", (int)(l->at + 1 - begin), begin);
+}
+
+void lex_next(struct loader *l)
+{
+    skip_blank(l);
+    struct token *t = &l->token;
+    const char *begin = l->at;
+    *t = (struct token){.line = l->line, .text = {begin, 0}};
+    char c = *begin;
+    if (!c) {
+        t->kind = T_END;
+        return;
+    }
+    if (c == '%' && !is_name(begin[1])) { /* the operator */
+        t->kind = T_PUNCT;
+        t->punct = c;
+        l->at++;
+    } else if (is_name_start(c)) {
+        t->kind = T_NAME;
+        l->at++;
+        while (is_name(*l->at) || (c == '%' && *l->at == '.' && is_name_start(l->at[1])))
+            l->at++;
+    } else if (c == '.' && (is_name_start(begin[1]) || isdigit((unsigned char)begin[1]))) {
+        l->at++;
+        if (isdigit((unsigned char)begin[1]))
+            load_fail(l, l->line, "a number begins with a digit");
+        while (is_name(*l->at))
+            l->at++;
+        t->kind = T_DOT;
+        t->text.at++;
+        t->text.length = (u32)(l->at - t->text.at);
+        return;
+    } else if (isdigit((unsigned char)c)) {
+        lex_number(l);
+    } else if (c == '"') {
+        for (l->at++; *l->at != '"'; l->at++)
+            if (!*l->at || *l->at == '\n')
+                load_fail(l, l->line, "string without an end");
+        l->at++;
+        t->kind = T_STRING;
+    } else if ((unsigned char)c >= 127 || (unsigned char)c < 32) {
+        load_fail(l, l->line, "byte 0x%02X is not PTX: only ASCII is", (unsigned)(unsigned char)c);
+    } else {
+        t->kind = T_PUNCT;
+        t->punct = c;
+        l->at++;
+        char d = *l->at;
+        bool two = (d == c && strchr("&|=<>", c)) || (d == '=' && strchr("!<>", c));
+        if (two) {
+            t->second = d;
+            l->at++;
+        }
+    }
+    t->text.length = (u32)(l->at - begin);
+}
+
+void lex_opcode(struct loader *l)
+{
+    for (;;) {
+        if (*l->at == '.' && (is_name(l->at[1])))
+            l->at++;
+        else if (l->at[0] == ':' && l->at[1] == ':' && is_name(l->at[2]))
+            l->at += 2;
+        else
+            break;
+        while (is_name(*l->at))
+            l->at++;
+    }
+    l->token.text.length = (u32)(l->at - l->token.text.at);
+}
+
+void lex_skip_line(struct loader *l)
+{
+    while (*l->at && *l->at != '\n')
+        l->at++;
+    lex_next(l);
+}
+
+bool text_is(struct text text, const char *literal)
+{
+    return strlen(literal) == text.length && memcmp(text.at, literal, text.length) == 0;
+}
+
+bool text_same(struct text a, struct text b)
+{
+    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
+}
+
+bool lex_punct(struct loader *l, char c)
+{
+    if (l->token.kind != T_PUNCT || l->token.punct != c || l->token.second)
+        return false;
+    lex_next(l);
+    return true;
+}
+
+void lex_expect(struct loader *l, char c)
+{
+    if (!lex_punct(l, c))
+        load_fail(l, l->token.line, "`%c` is expected before `%.*s`", c, (int)(l->token.text.length < 40 ? l->token.text.length : 40),
+                  l->token.text.at);
+}
+
+bool lex_dot(struct loader *l, const char *name)
+{
+    if (l->token.kind != T_DOT || !text_is(l->token.text, name))
+        return false;
+    lex_next(l);
+    return true;
+}

@@ -1,0 +1,434 @@
+/* ptx_parse.c - a module: directives, entries, statements; and ptx_load, the life of a text in one function.
+ * Reads as PTX is written; what an instruction means is ptx_form.c's and ptx_encode.c's. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <runtime/cpu/ptx.h>
+
+/* ---- errors and memory ---- */
+static _Noreturn void leave(struct loader *l, u32 line, const struct insn *insn, const char *format, va_list list)
+{
+    const char *file = NULL;
+    unsigned source_line = l->lines && l->lines->template_line ? l->lines->template_line(l->lines->self, line, &file) : 0;
+    char where[300] = "";
+    if (file)
+        snprintf(where, sizeof where, " (%s:%u)", file, source_line);
+    char what[600];
+    vsnprintf(what, sizeof what, format, list);
+    if (l->capacity && insn)
+        snprintf(l->message, l->capacity, "PTX line %u%s: `%.*s`: %s", line, where, (int)(insn->text.length < 200 ? insn->text.length : 200),
+                 insn->text.at, what);
+    else if (l->capacity)
+        snprintf(l->message, l->capacity, "PTX line %u%s: %s", line, where, what);
+    longjmp(l->escape, 1);
+}
+
+_Noreturn void load_fail(struct loader *l, u32 line, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    leave(l, line, NULL, format, list);
+}
+
+_Noreturn void insn_fail(struct loader *l, const struct insn *insn, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    leave(l, insn->line, insn, format, list);
+}
+
+void *load_take(struct loader *l, size_t bytes)
+{
+    void *at = arena_take(&l->module->arena, bytes);
+    if (!at)
+        load_fail(l, l->token.line, "out of memory");
+    return at;
+}
+
+void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *capacity)
+{
+    *capacity = *capacity ? *capacity * 2 : 16;
+    void *at = load_take(l, *capacity * element);
+    if (count)
+        memcpy(at, old, count * element);
+    return at;
+}
+
+/* ---- statements ---- */
+static struct text shown(const struct loader *l)
+{
+    return (struct text){l->token.text.at, l->token.text.length < 40 ? l->token.text.length : 40};
+}
+
+static void split_modifiers(struct loader *l, struct insn *insn)
+{
+    const char *at = insn->opcode.at, *end = at + insn->opcode.length;
+    insn->modifier_count = 0;
+    while (at < end) {
+        const char *dot = memchr(at, '.', (size_t)(end - at));
+        if (!dot)
+            dot = end;
+        if (insn->modifier_count == MAX_MODIFIERS)
+            insn_fail(l, insn, "more than %d modifiers", MAX_MODIFIERS);
+        insn->modifiers[insn->modifier_count++] = (struct text){at, (u32)(dot - at)}; /* the first is the root */
+        at = dot + 1;
+    }
+}
+
+/* The text up to the semicolon, for messages. */
+static u32 text_length(const char *at)
+{
+    const char *end = at + strcspn(at, ";\n");
+    while (end > at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
+        end--;
+    return (u32)(end - at) + (*end == ';');
+}
+
+static void parse_instruction(struct loader *l)
+{
+    struct function *f = l->function;
+    struct insn *insn = load_take(l, sizeof *insn);
+    insn->line = l->token.line;
+    insn->text = (struct text){l->token.text.at, text_length(l->token.text.at)};
+    if (lex_punct(l, '@')) {
+        insn->guarded = true;
+        insn->guard_not = lex_punct(l, '!');
+        if (l->token.kind != T_NAME || !symbol_reg(l, l->token.text, &insn->guard) || f->vregs[insn->guard].kind != REG_PRED)
+            insn_fail(l, insn, "`%.*s` is not a declared predicate", (int)shown(l).length, shown(l).at);
+        lex_next(l);
+    }
+    if (l->token.kind != T_NAME)
+        load_fail(l, l->token.line, "an instruction is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+    lex_opcode(l);
+    insn->opcode = l->token.text;
+    l->insn = insn;
+    split_modifiers(l, insn);
+    lex_next(l);
+    parse_operands(l, insn);
+    if (!lex_punct(l, ';'))
+        insn_fail(l, insn, "`;` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+    form_choose(l, insn);
+    if (f->insn_count == f->insn_capacity)
+        f->insns = load_grow(l, f->insns, f->insn_count, sizeof *f->insns, &f->insn_capacity);
+    f->insns[f->insn_count++] = insn;
+}
+
+static void parse_branch_targets(struct loader *l, struct text name)
+{
+    struct symbol *s = symbol_add(l, name, SYMBOL_TARGETS);
+    struct label_list *list = s->targets = load_take(l, sizeof *list);
+    u32 capacity = 0;
+    do {
+        if (l->token.kind != T_NAME)
+            load_fail(l, l->token.line, "a label is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+        if (list->count == capacity)
+            list->at = load_grow(l, list->at, list->count, sizeof(struct label *), &capacity);
+        list->at[list->count++] = label_use(l, l->token.text, l->token.line);
+        lex_next(l);
+    } while (lex_punct(l, ','));
+    lex_expect(l, ';');
+}
+
+static bool parse_debug(struct loader *l)
+{
+    if (l->token.kind == T_DOT && (text_is(l->token.text, "loc") || text_is(l->token.text, "file"))) {
+        lex_skip_line(l);
+    } else if (lex_dot(l, "pragma")) {
+        while (!lex_punct(l, ';')) {
+            if (l->token.kind == T_END)
+                load_fail(l, l->token.line, ".pragma without `;`");
+            lex_next(l);
+        }
+    } else if (lex_dot(l, "section")) {
+        unsigned depth = 0;
+        bool last = false;
+        while (!last) {
+            if (l->token.kind == T_END)
+                load_fail(l, l->token.line, ".section without an end");
+            if (l->token.kind == T_PUNCT && l->token.punct == '{')
+                depth++;
+            else if (l->token.kind == T_PUNCT && l->token.punct == '}')
+                last = depth-- <= 1;
+            lex_next(l);
+        }
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool parse_space(struct loader *l, bool external)
+{
+    static const struct { const char *name; enum space space; } spaces[] = {
+        {"shared", SPACE_SHARED}, {"global", SPACE_GLOBAL}, {"const", SPACE_CONST}, {"local", SPACE_LOCAL}};
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (lex_dot(l, spaces[i].name)) {
+            parse_variable(l, spaces[i].space, external);
+            return true;
+        }
+    return false;
+}
+
+static void parse_statement(struct loader *l)
+{
+    if (lex_punct(l, '{')) {
+        scope_open(l);
+        while (!lex_punct(l, '}')) {
+            if (l->token.kind == T_END)
+                load_fail(l, l->token.line, "`}` is missing at the end");
+            parse_statement(l);
+        }
+        scope_close(l);
+        return;
+    }
+    if (lex_punct(l, ';'))
+        return;
+    if (l->token.kind == T_DOT) {
+        if (parse_debug(l) || parse_space(l, false))
+            return;
+        if (lex_dot(l, "extern")) {
+            if (!parse_space(l, true))
+                load_fail(l, l->token.line, "`.extern .%.*s` within an entry is not supported", (int)shown(l).length, shown(l).at);
+            return;
+        }
+        if (lex_dot(l, "reg")) {
+            parse_registers(l);
+            return;
+        }
+        load_fail(l, l->token.line, "directive `.%.*s` is not supported within an entry", (int)shown(l).length, shown(l).at);
+    }
+    if (l->token.kind == T_NAME) {
+        const char *at = l->at;
+        while (*at == ' ' || *at == '\t')
+            at++;
+        if (*at == ':' && at[1] != ':') {
+            struct text name = l->token.text;
+            lex_next(l);
+            lex_next(l);
+            if (lex_dot(l, "branchtargets"))
+                parse_branch_targets(l, name);
+            else if (l->token.kind == T_DOT && (text_is(l->token.text, "callprototype") || text_is(l->token.text, "calltargets")))
+                load_fail(l, l->token.line, "calls through pointers are not supported");
+            else
+                label_define(l, name);
+            return;
+        }
+    }
+    parse_instruction(l);
+}
+
+/* ---- functions ---- */
+static unsigned parse_dimension(struct loader *l, unsigned out[3])
+{
+    unsigned product = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        s64 n = 1;
+        if (i == 0 || lex_punct(l, ','))
+            n = constant_integer(l);
+        if (n < 1 || n > 1024)
+            load_fail(l, l->token.line, "a block dimension of %lld is out of range", (long long)n);
+        out[i] = (unsigned)n;
+        product *= out[i];
+    }
+    return product;
+}
+
+static void parse_performance(struct loader *l, struct ptx_function *p)
+{
+    unsigned ignored[3];
+    for (;;) {
+        if (lex_dot(l, "reqntid"))
+            p->max_threads = parse_dimension(l, p->reqntid);
+        else if (lex_dot(l, "maxntid")) {
+            unsigned most = parse_dimension(l, ignored);
+            p->max_threads = p->reqntid[0] ? p->max_threads : most;
+        } else if (lex_dot(l, "minnctapersm") || lex_dot(l, "maxnreg") || lex_dot(l, "maxnctapersm") || lex_dot(l, "maxclusterrank"))
+            constant_integer(l);
+        else if (lex_dot(l, "reqnctapercluster"))
+            parse_dimension(l, ignored);
+        else if (lex_dot(l, "explicitcluster") || lex_dot(l, "blocksareclusters"))
+            continue;
+        else if (!parse_debug(l))
+            return;
+    }
+}
+
+static void parse_parameters(struct loader *l)
+{
+    struct ptx_function *p = &l->function->public;
+    u32 capacity = 0;
+    if (!lex_punct(l, '(') || lex_punct(l, ')'))
+        return;
+    do {
+        if (!lex_dot(l, "param"))
+            load_fail(l, l->token.line, "`.param` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+        struct variable *v = parse_parameter(l);
+        if (p->param_count == capacity)
+            p->params = load_grow(l, p->params, p->param_count, sizeof *p->params, &capacity);
+        struct ptx_param *out = &p->params[p->param_count++];
+        memcpy(out->name, v->name.at, v->name.length < sizeof out->name ? v->name.length : sizeof out->name - 1);
+        out->offset = (unsigned)v->offset;
+        out->bytes = (unsigned)v->bytes;
+        out->align = v->align;
+    } while (lex_punct(l, ','));
+    lex_expect(l, ')');
+}
+
+static void finish_function(struct loader *l, struct function *f)
+{
+    struct ptx_function *p = &f->public;
+    unsigned align = l->dynamic_align > 16 ? l->dynamic_align : 16;
+    p->static_shared = (unsigned)(l->dynamic_align ? (f->shared_bytes + align - 1) & ~(u64)(align - 1) : f->shared_bytes);
+    p->local_bytes = (unsigned)((f->local_bytes + 15) & ~15ull);
+    p->param_bytes = (unsigned)f->param_bytes;
+    p->module = l->module;
+    f->code.source = l->module->source;
+    f->code.lines = l->lines;
+    assign_slots(l, f);
+    encode_function(l, f);
+    p->reg_slots = f->code.slots;
+    p->code = &f->code;
+}
+
+static void parse_entry(struct loader *l)
+{
+    struct function *f = load_take(l, sizeof *f);
+    struct text name = l->token.text;
+    if (l->token.kind != T_NAME)
+        load_fail(l, l->token.line, "the name of an entry is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+    if (name.length >= sizeof f->public.name)
+        load_fail(l, l->token.line, "the name of an entry has more than %zu characters", sizeof f->public.name - 1);
+    memcpy(f->public.name, name.at, name.length);
+    symbol_add(l, name, SYMBOL_FUNCTION);
+    lex_next(l);
+    l->function = f;
+    f->shared_bytes = l->module_shared_bytes;
+    scope_open(l);
+    parse_parameters(l);
+    parse_performance(l, &f->public);
+    if (lex_punct(l, ';'))
+        load_fail(l, l->token.line, "entry `%s` has no body", f->public.name);
+    if (l->token.kind != T_PUNCT || l->token.punct != '{')
+        load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%s`", (int)shown(l).length, shown(l).at, f->public.name);
+    parse_statement(l);
+    struct name_scope *outer = l->scope;
+    if (outer->pending)
+        load_fail(l, outer->pending->line, "label `%.*s` is not defined", (int)outer->pending->name.length, outer->pending->name.at);
+    scope_close(l);
+    finish_function(l, f);
+    l->function = NULL;
+    f->next = l->functions;
+    l->functions = f;
+    l->module->function_count++;
+}
+
+/* Declarations of functions that nothing calls are harmless; bodies are refused. */
+static void parse_device_function(struct loader *l)
+{
+    struct text name = {"?", 1};
+    while (l->token.kind != T_END && !(l->token.kind == T_PUNCT && (l->token.punct == ';' || l->token.punct == '{'))) {
+        if (l->token.kind == T_NAME && name.at[0] == '?' && l->at[-1] != ')')
+            name = l->token.text;
+        lex_next(l);
+    }
+    if (!lex_punct(l, ';'))
+        load_fail(l, l->token.line, "device function `%.*s` (.func) is not supported: let the compiler inline it", (int)name.length, name.at);
+}
+
+static void parse_module(struct loader *l)
+{
+    bool external = false;
+    while (l->token.kind != T_END) {
+        if (l->token.kind == T_PUNCT && l->token.punct == '@' && l->at[0] == '@') { /* old DWARF lines */
+            lex_skip_line(l);
+        } else if (l->token.kind != T_DOT) {
+            if (!lex_punct(l, ';'))
+                load_fail(l, l->token.line, "a directive is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+        } else if (text_is(l->token.text, "version") || text_is(l->token.text, "target")) {
+            lex_skip_line(l);
+        } else if (lex_dot(l, "address_size")) {
+            if (constant_integer(l) != 64)
+                load_fail(l, l->token.line, "only .address_size 64 is supported");
+        } else if (lex_dot(l, "visible") || lex_dot(l, "weak") || lex_dot(l, "common")) {
+            external = false;
+            continue;
+        } else if (lex_dot(l, "extern")) {
+            external = true;
+            continue;
+        } else if (lex_dot(l, "entry")) {
+            parse_entry(l);
+        } else if (lex_dot(l, "func")) {
+            parse_device_function(l);
+        } else if (parse_space(l, external) || parse_debug(l)) {
+            /* done */
+        } else {
+            load_fail(l, l->token.line, "directive `.%.*s` is not supported", (int)shown(l).length, shown(l).at);
+        }
+        external = false;
+    }
+}
+
+/* ---- the module's life ---- */
+/* False with the message written when the text is refused. */
+static bool read_text(struct loader *l)
+{
+    struct ptx_module *m = l->module;
+    if (setjmp(l->escape))
+        return false;
+    scope_open(l);
+    lex_next(l);
+    parse_module(l);
+    m->functions = load_take(l, m->function_count * sizeof *m->functions + 1);
+    unsigned index = m->function_count;
+    for (struct function *f = l->functions; f; f = f->next)
+        m->functions[--index] = &f->public;
+    return true;
+}
+
+struct ptx_module *ptx_load(const char *text, const struct line_source *lines, char *message, size_t capacity)
+{
+    struct ptx_module *m = calloc(1, sizeof *m);
+    struct loader *l = calloc(1, sizeof *l);
+    bool read = false;
+    if (m && l && (m->source = strdup(text))) {
+        *l = (struct loader){.module = m, .lines = lines, .message = message, .capacity = capacity, .source = m->source, .at = m->source, .line = 1};
+        read = read_text(l);
+    } else if (capacity) {
+        snprintf(message, capacity, "out of memory");
+    }
+    free(l);
+    if (read)
+        return m;
+    ptx_free(m);
+    return NULL;
+}
+
+void ptx_free(struct ptx_module *module)
+{
+    if (!module)
+        return;
+    arena_free(&module->arena);
+    free(module->source);
+    free(module);
+}
+
+unsigned ptx_function_count(const struct ptx_module *module)
+{
+    return module->function_count;
+}
+
+struct ptx_function *ptx_function_at(struct ptx_module *module, unsigned index)
+{
+    return module->functions[index];
+}
+
+unsigned ptx_variable_count(const struct ptx_module *module)
+{
+    return module->variable_count;
+}
+
+const struct ptx_variable *ptx_variable_at(const struct ptx_module *module, unsigned index)
+{
+    return &module->variables[index];
+}
