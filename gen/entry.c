@@ -264,7 +264,7 @@ static void write_header(lua_State *L, const dcpk_entry_info *e, const char *con
     for (uint32_t i = 0; i < e->param_count; i++) {
         snprintf(line, sizeof line, "    .param .%s param_%s%s", e->params[i].type, e->params[i].name,
                  i + 1 < e->param_count ? "," : "");
-        if (docs[i][0] != '\0')
+        if (docs[i] != NULL && docs[i][0] != '\0')
             write_format(L, "%-*s // %s", COMMENT_COLUMN, line, docs[i]);
         else
             write_format(L, "%s", line);

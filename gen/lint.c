@@ -30,7 +30,7 @@ static const struct instruction_need needs[] = {
 struct linter {
     struct expansion *x;
     struct ptx_statement *statements; /* of the entry at hand */
-    size_t count, capacity;
+    size_t count;
     dcpk_status status;
     dcpk_error *error;
 };
@@ -176,12 +176,12 @@ static void check_before(struct linter *l, const struct ptx_statement *st, size_
 
 static void check_without_wait(struct linter *l) {
     for (size_t i = 0; i < l->count; i++) {
-        const struct ptx_statement *st = &l->statements[i];
-        if (st->kind != PTX_INSTRUCTION) continue;
-        if (access_of(st->name) != NO_ACCESS)
-            complain(l, st->line, "the kernel touches global memory and never executes griddepcontrol.wait");
-        if (begins(st->name, "griddepcontrol.launch_dependents"))
-            complain(l, st->line, "launch_dependents in a kernel that never executes griddepcontrol.wait");
+        struct ptx_statement st = l->statements[i];
+        if (st.kind != PTX_INSTRUCTION) continue;
+        if (access_of(st.name) != NO_ACCESS)
+            complain(l, st.line, "the kernel touches global memory and never executes griddepcontrol.wait");
+        if (begins(st.name, "griddepcontrol.launch_dependents"))
+            complain(l, st.line, "launch_dependents in a kernel that never executes griddepcontrol.wait");
     }
 }
 
@@ -192,43 +192,43 @@ static void check_entry(struct linter *l, dcpk_entry_info *entry) {
         wait++;
     entry->waits = wait < l->count;
     for (size_t i = 0; i < l->count; i++) {
-        const struct ptx_statement *st = &l->statements[i];
-        if (st->kind != PTX_INSTRUCTION) continue;
-        if (i < wait && wait < l->count) check_before(l, st, wait);
-        if (i == wait && st->guarded)
-            complain(l, st->line, "griddepcontrol.wait under a predicate: every thread waits");
-        check_instruction(l, st);
+        const struct ptx_statement st = l->statements[i];
+        if (st.kind != PTX_INSTRUCTION) continue;
+        if (i < wait && wait < l->count) check_before(l, &st, wait);
+        if (i == wait && st.guarded) complain(l, st.line, "griddepcontrol.wait under a predicate: every thread waits");
+        check_instruction(l, &st);
     }
     if (wait == l->count) check_without_wait(l);
 }
 
-static void keep(struct linter *l, const struct ptx_statement *st) {
-    if (l->count == l->capacity) {
-        size_t capacity = l->capacity * 2 + 512;
-        struct ptx_statement *more = realloc(l->statements, capacity * sizeof *more);
-        if (more == NULL) {
-            if (l->status == DCPK_OK) l->status = dcpk_error_set(l->error, DCPK_E_NOMEM, "no memory for the lint");
-            return;
-        }
-        l->statements = more;
-        l->capacity = capacity;
-    }
-    l->statements[l->count++] = *st;
+static size_t count_statements(const struct expansion *x) {
+    struct ptx_scanner scanner;
+    size_t count = 0;
+    ptx_scan(&scanner, x->ptx, x->ptx_length);
+    while (ptx_next(&scanner).kind != PTX_END)
+        count++;
+    return count;
 }
 
-dcpk_status lint(struct expansion *x, dcpk_error *error) {
-    struct linter l = {.x = x, .error = error};
+static void check_entries(struct linter *l) {
     struct ptx_scanner scanner;
     struct ptx_statement st;
     uint32_t entry = 0;
     int depth = 0;
-    ptx_scan(&scanner, x->ptx, x->ptx_length);
-    while ((st = ptx_next(&scanner)).kind != PTX_END && l.status == DCPK_OK) {
+    ptx_scan(&scanner, l->x->ptx, l->x->ptx_length);
+    while ((st = ptx_next(&scanner)).kind != PTX_END && l->status == DCPK_OK) {
         depth += (st.kind == PTX_OPEN) - (st.kind == PTX_CLOSE);
-        if (st.kind == PTX_ENTRY) l.count = 0;
-        if (depth > 0) keep(&l, &st);
-        if (st.kind == PTX_CLOSE && depth == 0 && entry < x->entry_count) check_entry(&l, &x->entries[entry++]);
+        if (st.kind == PTX_ENTRY) l->count = 0;
+        if (depth > 0) l->statements[l->count++] = st;
+        if (st.kind == PTX_CLOSE && depth == 0 && entry < l->x->entry_count) check_entry(l, &l->x->entries[entry++]);
     }
+}
+
+dcpk_status lint(struct expansion *x, dcpk_error *error) {
+    struct linter l = {.x = x, .error = error};
+    l.statements = malloc((count_statements(x) + 1) * sizeof *l.statements);
+    if (l.statements == NULL) return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for the lint");
+    check_entries(&l);
     free(l.statements);
     return l.status;
 }

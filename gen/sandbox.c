@@ -259,7 +259,8 @@ static int compare_names(const void *left, const void *right) {
 
 /* Upvalue 1: what the table is called; 0 for the globals. Argument 1: the table, 2: the name that it lacks. */
 static int unknown_name(lua_State *L) {
-    const char *names[MAX_GLOBALS], *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2);
+    const char *names[MAX_GLOBALS] = {NULL},
+               *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2);
     const char *library = lua_tostring(L, lua_upvalueindex(1));
     size_t count = 0;
     for (lua_pushnil(L); count < MAX_GLOBALS && lua_next(L, 1) != 0; lua_pop(L, 1))

@@ -38,7 +38,7 @@ static void complain(struct translation *t, const char *format, ...) {
 }
 
 static void put(struct translation *t, const char *text, size_t length) {
-    if (t->length + length + 1 > t->capacity) {
+    if (t->out == NULL || t->length + length + 1 > t->capacity) {
         size_t capacity = (t->length + length + 1) * 2;
         char *more = realloc(t->out, capacity);
         if (more == NULL) {
