@@ -86,8 +86,9 @@ static enum access access_of(struct ptx_text opcode) {
     if (begins(opcode, "cp") || begins(opcode, "cp.reduce")) return copy_access(opcode);
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         if (opcode.at[0] != heads[i].head[0] || !begins(opcode, heads[i].head)) continue;
-        bool elsewhere = space_at(opcode, "shared") >= 0 || space_at(opcode, "local") >= 0 ||
-                         space_at(opcode, "param") >= 0 || space_at(opcode, "const") >= 0;
+        bool elsewhere =
+            space_at(opcode, "global") < 0 && (space_at(opcode, "shared") >= 0 || space_at(opcode, "local") >= 0 ||
+                                               space_at(opcode, "param") >= 0 || space_at(opcode, "const") >= 0);
         return elsewhere ? NO_ACCESS : heads[i].access; /* no space named: a generic address may be global */
     }
     return NO_ACCESS;

@@ -7,7 +7,8 @@
 
 #include <stdarg.h>
 
-/* Sets code and text (cut at a character's border when too long), clears every other field. */
+/* Sets code and text (cut at a character's border when too long), clears every other field. No argument may point into
+ * *error: it is cleared first. */
 dcpk_status dcpk_error_set(dcpk_error *error, dcpk_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 dcpk_status dcpk_error_setv(dcpk_error *error, dcpk_status code, const char *format, va_list args)

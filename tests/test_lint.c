@@ -123,6 +123,8 @@ static const struct row copies[] = {
     {"cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n" WAIT, 0, NULL},
     {"multimem.st.relaxed.sys.global.u32 [%a], %r1;   // const_input\n" WAIT, 1, "a store or atomic before"},
     {"st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];\n" WAIT, 0, NULL},
+    {"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%a], [s], 128;\n" WAIT, 1,
+     "a store or atomic before"},
     {"mbarrier.try_wait.parity.shared::cta.b64 %p, [%r1], 0;\n" WAIT, 0, NULL},
 };
 
