@@ -32,6 +32,12 @@ static const char kernels[] = PTX_HEAD KERNEL("first") LOADS "griddepcontrol.lau
     KERNEL("tell_by_barrier") LOADS
     "mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 32; @%p st.global.u32 [%a], 7; bar.sync 0;\n"
     "setp.eq.u32 %p, %t, 0; @!%p bra out; fence.acq_rel.sys; st.relaxed.sys.global.u32 [%b], 1; out: ret; }\n"
+    /* the same, but the threads meet by a word of shared memory, which orders nothing */
+    KERNEL("tell_by_hearsay") LOADS ".shared .align 4 .b32 said; mov.u32 %t, %tid.x; mov.u32 %x, 9; setp.eq.u32 %p, "
+                                    "%t, 32; @%p st.global.u32 [%a], 7;\n"
+                                    "@%p st.volatile.shared.u32 [said], %x; setp.eq.u32 %p, %t, 0; @!%p bra out;\n"
+                                    "again: ld.volatile.shared.u32 %v, [said]; setp.ne.u32 %p, %v, 9; @%p bra again;\n"
+                                    "fence.acq_rel.sys; st.relaxed.sys.global.u32 [%b], 1; out: ret; }\n"
     /* [c] = data after the flag */
     KERNEL("listen")
         LOADS POLL("ld.acquire.sys.global.u32", "%b",
@@ -151,13 +157,15 @@ static uint32_t pass_message(uint64_t seed, const char *teller) {
 
 START_TEST(a_message_between_devices_needs_its_fence) {
     static const char *const sound[] = {"tell_fenced", "tell_released", "tell_by_barrier"};
-    unsigned late = 0;
+    unsigned late = 0, hearsay = 0;
     for (uint64_t seed = 0; seed < 200; seed++) {
         late += pass_message(seed, "tell") == 0;
+        hearsay += pass_message(seed, "tell_by_hearsay") == 0;
         ck_assert_uint_eq(pass_message(seed, sound[seed % 3]), 7);
     }
     ck_assert_uint_gt(late, 20);
     ck_assert_uint_lt(late, 180);
+    ck_assert_uint_gt(hearsay, 5);
 }
 END_TEST
 

@@ -8,7 +8,7 @@
 
 static const char kernels[] = PTX_HEAD
     /* waits for [a] for ever, then [b] = 1 */
-    KERNEL("poll") LOADS "again:\n" /* line 6 */
+    KERNEL("poll") LOADS "again:\n"
                          "ld.relaxed.sys.global.u32 %v, [%a]; setp.eq.u32 %p, %v, 0; @%p bra again;\n"
                          "st.global.u32 [%b], 1; ret; }\n"
     /* waits for [a] at most c ns: [b] = 1 when it came, else 2 */
@@ -55,7 +55,7 @@ START_TEST(livelock_names_address_value_line_and_time) {
     snprintf(address, sizeof address, "polls 0x%llx", at + 8);
     snprintf(range, sizeof range, "[0x%llx, +64)", at);
     report_says((const char *[]){"none reads a timer", "device 0", "poll", address, "offset 8 of allocation #1", range,
-                                 "the word there is 0x00000000", "PTX line 7", "ld.relaxed.sys.global.u32",
+                                 "the word there is 0x00000000", "PTX line 8", "ld.relaxed.sys.global.u32",
                                  "since 0 ns", NULL});
 }
 END_TEST

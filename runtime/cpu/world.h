@@ -274,16 +274,15 @@ struct world {
     char report[sizeof(((struct fault *)0)->text)];
     dcpkcpu_counters counters;
     uint64_t grid_serial;
-    bool delayed;       /* some op waits for a drawn round */
-    bool barriers_told; /* exec has called world_barrier: barriers order stores, nothing else between threads does */
+    bool delayed; /* some op waits for a drawn round */
 };
 
 /* world_state.c */
 struct world *world_machine(void);
 void world_options_default(dcpkcpu_options *options);
-int world_begin(struct world *world); /* makes devices; 0, or -1 out of memory */
-void world_end(struct world *world);   /* drops all work, then all memory */
-void world_reset(struct world *world); /* after world_end: as new, in its next life */
+int world_begin(struct world *world);                            /* makes devices; 0, or -1 out of memory */
+void world_end(struct world *world);                             /* drops all work, then all memory */
+void world_reset(struct world *world);                           /* after world_end: as new, in its next life */
 void world_fail(struct world *world, const struct fault *fault); /* the first fault stays */
 void world_fail_text(struct world *world, int code, const char *text);
 uint64_t world_random(struct world *world);

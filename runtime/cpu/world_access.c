@@ -4,7 +4,7 @@
  * device, of the host, and through multicast addresses may be late (world_wire.c) when the adversary runs or a test
  * holds them; a CTA's own loads see its late stores except those made through a multicast address. Loads are never
  * late. A fence or release at cluster scope or wider lands what is ordered before it: the thread's own stores, and
- * those of its warp or CTA that a barrier has ordered (all of the CTA's as long as exec tells of no barriers). Atomics
+ * those of its warp or CTA that a barrier has ordered . Atomics
  * act at once on memory, after the CTA's own late stores there. */
 #include "runtime/cpu/world.h"
 
@@ -136,15 +136,11 @@ void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint
 void world_fence(struct world *world, struct warp *warp, unsigned thread, enum order order, enum scope scope) {
     struct resident *source = resident_of(warp);
     if (!source->pending || order < ORDER_RELEASE || scope < SCOPE_CLUSTER) return;
-    if (world->barriers_told)
-        wire_land_ordered(world, source, thread);
-    else
-        wire_land_all(world, source);
+    wire_land_ordered(world, source, thread);
 }
 
 void world_barrier(struct world *world, struct warp *warp, bool whole_cta) {
     struct resident *source = resident_of(warp);
-    world->barriers_told = true;
     if (!source->pending) return;
     if (whole_cta && source->launch->cluster_ctas > 1)
         wire_land_all(world, source);
