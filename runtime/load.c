@@ -8,9 +8,20 @@
 
 enum { JIT_LOG_BYTES = 16384, PLAIN_SHARED_BYTES = 48 * 1024, PORTABLE_CLUSTER = 8 };
 
+/* A stream's question needs some context to be current; without one this device's is lent for the moment. */
+static cu_result ask_capturing(const dcpk_device *device, void *stream, int *capturing) {
+    cu_result result = CALL(&device->driver, stream_is_capturing, (stream, capturing));
+    if (result != DRIVER_INVALID_CONTEXT || stream == NULL) return result;
+    bool pushed;
+    if (dcpk_device_enter(device, &pushed, NULL) != DCPK_OK) return result;
+    result = CALL(&device->driver, stream_is_capturing, (stream, capturing));
+    dcpk_device_leave(device, pushed);
+    return result;
+}
+
 dcpk_status dcpk_refuse_capture(const dcpk_device *device, void *stream, const char *what, dcpk_error *error) {
     int capturing = DRIVER_CAPTURE_NONE;
-    cu_result result = CALL(&device->driver, stream_is_capturing, (stream, &capturing));
+    cu_result result = ask_capturing(device, stream, &capturing);
     if (result == DRIVER_CAPTURE_IMPLICIT || (result == DRIVER_OK && capturing != DRIVER_CAPTURE_NONE))
         return dcpk_error_set(error, DCPK_E_CAPTURING,
                               "%s: the stream is capturing a graph: load and warm up before the capture", what);

@@ -63,26 +63,26 @@ function merge.weights(m, guard)
   end)
 end
 
--- t[r]: the two rows of this thread's fragment; live[r]: row of the batch; active[r]: its request is no padding; gate[r]: BF16 pair.
+-- token[r]: the two rows of this thread's fragment; live[r]: row of the batch; active[r]: its request is no padding; gate[r]: BF16 pair.
 function merge.inputs(m)
-  m.t, m.live, m.active = b32("t", 2), pred("live", 2), pred("active", 2)
+  m.token, m.live, m.active = b32("token", 2), pred("live", 2), pred("active", 2)
   m.gate = b32("gate_pair", 2)
   for r = 0, 1 do
     scope(function()
       local at, request, total = b64 "at", b32 "request", b32 "total"
-|   add.u32        $(m.t[r]), $(m.t0), $(m.group);
-|   add.u32        $(m.t[r]), $(m.t[r]), $(8 * r);
-|   setp.lt.u32    $(m.live[r]), $(m.t[r]), $(B);
+|   add.u32        $(m.token[r]), $(m.t0), $(m.group);
+|   add.u32        $(m.token[r]), $(m.token[r]), $(8 * r);
+|   setp.lt.u32    $(m.live[r]), $(m.token[r]), $(B);
 |   mov.b32        $(m.gate[r]), 0;
 |   mov.u32        $(total), 0;
 |   ld.param.u64   $(at), [$(param.totals)];
-|   div.u32        $(request), $(m.t[r]), $(spec.q);
+|   div.u32        $(request), $(m.token[r]), $(spec.q);
 |   mad.wide.u32   $(at), $(request), 4, $(at);
 | @$(m.live[r]) ld.global.s32 $(total), [$(at)];
 |   setp.gt.s32    $(m.active[r]), $(total), 0;
       if spec.gate == 1 then
 |   ld.param.u32   $(request), [$(param.pitch)];
-|   mul.lo.u32     $(request), $(request), $(m.t[r]);
+|   mul.lo.u32     $(request), $(request), $(m.token[r]);
 |   add.u32        $(request), $(request), $(m.column);
 |   ld.param.u64   $(at), [$(param.gate)];
 |   mad.wide.u32   $(at), $(request), 2, $(at);
@@ -139,7 +139,7 @@ local function output_pair(m, address, r)
   scope(function()
     local index = b32 "index"
 |   ld.param.u64   $(address), [$(param.output)];
-|   mad.lo.u32     $(index), $(m.t[r]), $(H * 128), $(m.column);
+|   mad.lo.u32     $(index), $(m.token[r]), $(H * 128), $(m.column);
 |   mad.wide.u32   $(address), $(index), 2, $(address);
   end)
 end
