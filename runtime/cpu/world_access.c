@@ -4,7 +4,7 @@
  * device, of the host, and through multicast addresses may be late (world_wire.c) when the adversary runs or a test
  * holds them; a CTA's own loads see its late stores except those made through a multicast address. Loads are never
  * late. A fence or release at cluster scope or wider lands what is ordered before it: the thread's own stores, and
- * those of its warp or CTA that a barrier has ordered . Atomics
+ * those of its warp or CTA that a barrier has ordered. Atomics
  * act at once on memory, after the CTA's own late stores there. */
 #include "runtime/cpu/world.h"
 
