@@ -46,6 +46,28 @@ START_TEST(load_during_capture_is_refused_before_any_other_driver_call) {
 }
 END_TEST
 
+START_TEST(question_about_a_stream_is_repeated_with_a_context_current) {
+    dcpk_device *device = fake_device(0);
+    dcpk_image *image = fake_norm_image();
+    dcpk_kernel *kernel = NULL;
+    int stream;
+    for (int capturing = 0; capturing <= 1; capturing++) {
+        fake.reset();
+        fake.state->fail_at = 1;
+        fake.state->fail_with = DRIVER_INVALID_CONTEXT;
+        fake.state->capturing = capturing;
+        dcpk_status status = dcpk_kernel_load(device, image, &stream, &kernel, &error);
+        ck_assert_int_eq(status, capturing ? DCPK_E_CAPTURING : DCPK_OK);
+        ck_assert_int_eq(fake_count(fake.state, "cuStreamIsCapturing"), 2);
+        ck_assert_int_eq(fake_count(fake.state, "cuLibraryLoadData"), !capturing);
+        ck_assert_int_eq(dcpk_kernel_free(kernel, &error), DCPK_OK);
+    }
+    dcpk_image_free(image);
+    dcpk_device_close(device);
+    ck_assert_int_eq(fake.outstanding(), 0);
+}
+END_TEST
+
 START_TEST(load_makes_the_function_ready_at_load_time) {
     dcpk_device *device = fake_device(0);
     dcpk_kernel *kernel = fake_load_kernel(device, fake_norm_image());
@@ -235,6 +257,7 @@ int main(void) {
     TCase *tests = tcase_create("load");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, load_during_capture_is_refused_before_any_other_driver_call);
+    tcase_add_test(tests, question_about_a_stream_is_repeated_with_a_context_current);
     tcase_add_test(tests, load_makes_the_function_ready_at_load_time);
     tcase_add_test(tests, kernel_outlives_the_device_handle);
     tcase_add_test(tests, shared_memory_above_48_kib_is_asked_for);
