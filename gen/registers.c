@@ -182,6 +182,10 @@ static int reg(lua_State *L) {
         check_comment(L, comment, name);
     }
     scope_declare(L, name, "register");
+    for (int32_t i = 0; array && i < count; i++) { /* %t<2> is %t0 and %t1: ptxas takes a second %t0 without a word */
+        snprintf(declaration, sizeof declaration, "%s%d", name, (int)i);
+        scope_declare(L, declaration, "register");
+    }
     snprintf(text, sizeof text, "%%%s", name);
     if (array)
         snprintf(declaration, sizeof declaration, "    .reg .%s %s<%d>;", type, text, (int)count);
