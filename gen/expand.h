@@ -5,7 +5,8 @@
 
 #include <dcpk/image.h>
 
-/* A template file that the expansion read: path-free name ("dcp_value.ptx.lua", "lib/lamport.lua"), its bytes' XXH3-128. */
+/* A template file that the expansion read: path-free name ("dcp_value.ptx.lua", "lib/lamport.lua"), its bytes'
+ * XXH3-128. */
 struct source_file {
     char *name;
     char digest[33];
@@ -15,18 +16,20 @@ struct source_file {
 
 /* One emitted PTX line: the template line that wrote it and the helper frames above it, innermost first. */
 struct line_origin {
-    uint32_t file; /* index into files */
-    uint32_t line; /* 1-based */
+    uint32_t file;                     /* index into files */
+    uint32_t line;                     /* 1-based */
     uint32_t frame_first, frame_count; /* into frames: who called the helper that wrote the line */
 };
-struct line_frame { uint32_t file, line; };
+struct line_frame {
+    uint32_t file, line;
+};
 
 struct expansion {
     char *ptx;
     size_t ptx_length;
     uint32_t ptx_lines;
-    uint32_t ptx_version;  /* 80 = 8.0 */
-    char target[16];       /* "sm_90": the .target line */
+    uint32_t ptx_version; /* 80 = 8.0 */
+    char target[16];      /* "sm_90": the .target line */
     uint32_t entry_count;
     dcpk_entry_info entries[DCPK_IMAGE_MAX_ENTRIES]; /* registers, static_shared, local_bytes left 0: the cubin tells */
     struct source_file *files;
@@ -56,8 +59,9 @@ struct model_preset {
 };
 dcpk_status expander_models(struct expander *expander, struct model_preset **out, uint32_t *count, dcpk_error *error);
 
-/* Appends to text "FILE:LINE: message", the template line, the frames above it and the PTX line: how every message about
- * a PTX line reads (compiler errors, lint). ptx_line is 1-based. Fills error's template_file and template_line. */
+/* Appends to text "FILE:LINE: message", the template line, the frames above it and the PTX line: how every message
+ * about a PTX line reads (compiler errors, lint). ptx_line is 1-based. Fills error's template_file and template_line.
+ */
 void expansion_blame(const struct expansion *expansion, uint32_t ptx_line, const char *message, dcpk_error *error);
 
 #endif

@@ -36,7 +36,7 @@ struct host {
 
     size_t memory;
     uint64_t steps;
-    time_t started; /* of the thread's CPU clock, s */
+    time_t started;                   /* of the thread's CPU clock, s */
     bool out_of_memory, out_of_steps; /* sticky: set once, the expansion has failed */
 
     struct emitter out;

@@ -1,7 +1,8 @@
 /* box.h - a rank's box: the Lamport mailboxes of one DCP group and the words that keep it honest.
  *
  * One peer-mapped allocation a rank; every part begins at a multiple of 256 bytes:
- *   control 256 B | q [2, cap, qh, 576] e4m3 | partial [2, D, cap, H, 512] BF16 | lse [2, D, cap, H] F32 | ledger [2, D] u32
+ *   control 256 B | q [2, cap, qh, 576] e4m3 | partial [2, D, cap, H, 512] BF16 | lse [2, D, cap, H] F32
+ *   | ledger [2, D] u32
  * then local: tables u64[5][D] (control, q, partial, lse, ledger of every rank as mapped on this one),
  * rows [cap, D*H, 512] BF16, rows_lse [cap, D*H] F32. Armed: q words 0xFFFFFFFF, partial 0x80000000,
  * lse and ledger 0xFFFFFFFF, next 0, current 0xFFFFFFFF.
@@ -30,7 +31,10 @@ extern "C" {
 #endif
 
 enum dcpk_mailbox {
-    DCPK_MAILBOX_Q = 1, DCPK_MAILBOX_PARTIAL = 2, DCPK_MAILBOX_LSE = 3, DCPK_MAILBOX_LEDGER = 4,
+    DCPK_MAILBOX_Q = 1,
+    DCPK_MAILBOX_PARTIAL = 2,
+    DCPK_MAILBOX_LSE = 3,
+    DCPK_MAILBOX_LEDGER = 4,
     DCPK_MAILBOX_MISMATCH = 5, /* a ledger word came and differs: word holds what came */
     DCPK_MAILBOX_USE = 6       /* a use was opened before the one before it was closed */
 };
@@ -40,8 +44,8 @@ typedef struct dcpk_box_shape {
     int32_t dcp, heads, cap, qh; /* qh 0: dcp * heads */
     int32_t publish;             /* DCPK_PUBLISH_* */
     uint64_t bound_ns;           /* how long a poll may take; 0: 30 s */
-    int32_t event_ordered;       /* 1: the caller launches phase by phase with all ranks inside, each phase after events of the
-                                    one before: no PDL, no grid that polls for its own kind; ranks may share a device */
+    int32_t event_ordered; /* 1: the caller launches phase by phase with all ranks inside, each phase after events of
+                              the one before: no PDL, no grid that polls for its own kind; ranks may share a device */
 } dcpk_box_shape;
 
 /* Byte offsets of the parts from the box's base. Pure. */
@@ -76,13 +80,13 @@ DCPK_API int32_t dcpk_box_rank(const dcpk_box *box);
 
 typedef struct dcpk_box_state {
     uint32_t size;
-    int32_t dead;     /* 1: some poll ran past its bound, or ranks disagreed */
-    int32_t by_rank;  /* the rank whose record this is, -1 when alive */
-    int32_t kernel;   /* enum dcpk_kernel_id */
-    int32_t mailbox;  /* enum dcpk_mailbox */
+    int32_t dead;    /* 1: some poll ran past its bound, or ranks disagreed */
+    int32_t by_rank; /* the rank whose record this is, -1 when alive */
+    int32_t kernel;  /* enum dcpk_kernel_id */
+    int32_t mailbox; /* enum dcpk_mailbox */
     int32_t row, head_or_source, word;
     uint32_t use;
-    char text[256];   /* "rank 1 query_wait: rank 0's row 3 head 5 word 7 of the query mailbox never came (use 4)" */
+    char text[256]; /* "rank 1 query_wait: rank 0's row 3 head 5 word 7 of the query mailbox never came (use 4)" */
 } dcpk_box_state;
 /* Reads the pinned host word; never synchronises or calls the driver. Any thread. */
 DCPK_API dcpk_status dcpk_box_status(const dcpk_box *box, dcpk_box_state *state, dcpk_error *error);
@@ -93,7 +97,8 @@ DCPK_API dcpk_status dcpk_box_status(const dcpk_box *box, dcpk_box_state *state,
 DCPK_API dcpk_status dcpk_box_rearm(dcpk_box *box, int (*barrier)(void *self), void *self, dcpk_error *error);
 /* The same for the ranks of one process. joined[r] = 0 says that rank r does not take part: fails with BOX_DEAD,
  * nothing is refilled. joined NULL: all. */
-DCPK_API dcpk_status dcpk_box_rearm_all(dcpk_box *const *boxes, int32_t count, const int32_t *joined, dcpk_error *error);
+DCPK_API dcpk_status dcpk_box_rearm_all(dcpk_box *const *boxes, int32_t count, const int32_t *joined,
+                                        dcpk_error *error);
 
 #ifdef __cplusplus
 }

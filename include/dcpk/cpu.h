@@ -19,21 +19,23 @@ extern "C" {
 #endif
 
 enum dcpkcpu_schedule {
-    DCPKCPU_FAIR = 0,   /* round robin over warps in bursts: fastest */
-    DCPKCPU_RANDOM = 1  /* seeded adversary: any warp, any burst length, uneven devices, late peer stores, PDL early or late */
+    DCPKCPU_FAIR = 0, /* round robin over warps in bursts: fastest */
+    DCPKCPU_RANDOM =
+        1 /* seeded adversary: any warp, any burst length, uneven devices, late peer stores, PDL early or late */
 };
 
 typedef struct dcpkcpu_options {
     uint32_t size;
-    int32_t devices;            /* 1..32; default 8 */
-    int32_t sms;                /* a device; default 132 */
-    int32_t major, minor;       /* compute capability; default 9.0 */
-    int32_t multicast;          /* 1: devices report multicast support; default 1 */
-    int32_t schedule;           /* enum dcpkcpu_schedule */
+    int32_t devices;      /* 1..32; default 8 */
+    int32_t sms;          /* a device; default 132 */
+    int32_t major, minor; /* compute capability; default 9.0 */
+    int32_t multicast;    /* 1: devices report multicast support; default 1 */
+    int32_t schedule;     /* enum dcpkcpu_schedule */
     uint64_t seed;
-    int32_t store_delay;        /* adversary only: a store to another device may wait up to this many rounds, word by word; default 200 */
-    uint64_t livelock_rounds;   /* report no progress after this many rounds in which nothing changed; default 200000 */
-    int32_t trace;              /* 1: log launches, starts and ends of grids to stderr */
+    int32_t store_delay; /* adversary only: a store to another device may wait up to this many rounds, word by word;
+                            default 200 */
+    uint64_t livelock_rounds; /* report no progress after this many rounds in which nothing changed; default 200000 */
+    int32_t trace;            /* 1: log launches, starts and ends of grids to stderr */
 } dcpkcpu_options;
 
 /* Resets every device: all memory, modules and streams of a former life are gone. Call it before cuInit, or
@@ -58,8 +60,8 @@ typedef struct dcpkcpu_counters {
     uint32_t size;
     uint64_t thread_instructions; /* instructions times active threads */
     uint64_t warp_instructions;
-    uint64_t rounds;              /* every resident warp had its turn */
-    uint64_t virtual_ns;          /* globaltimer */
+    uint64_t rounds;                            /* every resident warp had its turn */
+    uint64_t virtual_ns;                        /* globaltimer */
     uint64_t launches, pdl_launches, pdl_early; /* early: grids that began before their predecessor had ended */
     uint64_t peer_stores, peer_stores_delayed, multicast_stores;
 } dcpkcpu_counters;

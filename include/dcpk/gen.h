@@ -15,10 +15,11 @@ typedef struct dcpk_gen dcpk_gen;
 
 typedef struct dcpk_gen_options {
     uint32_t size;
-    const char *template_path; /* colon list of template folders, first wins; NULL: $DCPK_TEMPLATE_PATH, then the built-in folder */
-    const char *cache_dir;     /* NULL: $DCPK_CACHE_DIR, $XDG_CACHE_HOME/dcpk, ~/.cache/dcpk; "": memory only */
-    const char *toolchain;     /* NULL: $DCPK_TOOLCHAIN, then ptxas */
-    const char *ptxas;         /* NULL: $DCPK_PTXAS, then PATH, then $CUDA_HOME/bin, then /usr/local/cuda/bin */
+    const char *template_path;   /* colon list of template folders, first wins; NULL: $DCPK_TEMPLATE_PATH, then the
+                                    built-in folder */
+    const char *cache_dir;       /* NULL: $DCPK_CACHE_DIR, $XDG_CACHE_HOME/dcpk, ~/.cache/dcpk; "": memory only */
+    const char *toolchain;       /* NULL: $DCPK_TOOLCHAIN, then ptxas */
+    const char *ptxas;           /* NULL: $DCPK_PTXAS, then PATH, then $CUDA_HOME/bin, then /usr/local/cuda/bin */
     uint32_t compile_timeout_ms; /* 0: 120000 */
     uint32_t lock_timeout_ms;    /* 0: $DCPK_LOCK_TIMEOUT, then 60000 */
     dcpk_log_fn *log;
@@ -41,10 +42,10 @@ DCPK_API dcpk_status dcpk_gen_expand(dcpk_gen *gen, const dcpk_spec *spec, dcpk_
 
 typedef struct dcpk_build_report {
     uint32_t size;
-    char key[33];       /* 32 hex digits */
-    uint32_t hit;       /* 0 compiled, 1 from this process, 2 from the cache folder */
-    uint32_t compiled;  /* compiler processes this call started */
-    uint32_t cached;    /* 1 when the cache folder holds the entry now */
+    char key[33];      /* 32 hex digits */
+    uint32_t hit;      /* 0 compiled, 1 from this process, 2 from the cache folder */
+    uint32_t compiled; /* compiler processes this call started */
+    uint32_t cached;   /* 1 when the cache folder holds the entry now */
     uint32_t ptx_lines;
     uint64_t cubin_bytes;
     double expand_ms, compile_ms, total_ms;
@@ -73,15 +74,16 @@ DCPK_API dcpk_status dcpk_cache_path(dcpk_gen *gen, const char **path, dcpk_erro
 typedef struct dcpk_cache_entry {
     uint32_t size;
     char key[33];
-    const char *path;    /* valid during the callback */
+    const char *path; /* valid during the callback */
     uint64_t bytes;
-    dcpk_status state;   /* DCPK_OK, or why the entry counts as a miss */
-    const char *reason;  /* the message for state, "" when fine */
-    const char *spec;    /* canonical spec text, "" when unreadable */
+    dcpk_status state;  /* DCPK_OK, or why the entry counts as a miss */
+    const char *reason; /* the message for state, "" when fine */
+    const char *spec;   /* canonical spec text, "" when unreadable */
 } dcpk_cache_entry;
 /* Visits entries in key order; stops when visit returns non-zero. verify=1 checks checksums and cubins. */
-DCPK_API dcpk_status dcpk_cache_visit(dcpk_gen *gen, int32_t verify, int32_t (*visit)(void *self, const dcpk_cache_entry *entry),
-                                      void *self, dcpk_error *error);
+DCPK_API dcpk_status dcpk_cache_visit(dcpk_gen *gen, int32_t verify,
+                                      int32_t (*visit)(void *self, const dcpk_cache_entry *entry), void *self,
+                                      dcpk_error *error);
 /* The image under a key (32 hex digits, or a unique prefix of at least 4). */
 DCPK_API dcpk_status dcpk_cache_get(dcpk_gen *gen, const char *key, dcpk_image **out, dcpk_error *error);
 /* Removes every entry and manifest that this version knows; leaves what it does not know. */

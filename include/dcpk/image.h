@@ -26,14 +26,14 @@ typedef struct dcpk_param_info {
 /* One entry point of an image. An image has one, but for dcp_value split=1 (push, then merge). */
 typedef struct dcpk_entry_info {
     uint32_t size;
-    char name[64];          /* the symbol, "dcpk_dcp_value" */
+    char name[64]; /* the symbol, "dcpk_dcp_value" */
     uint32_t grid[3], block[3], cluster[3];
-    uint32_t static_shared; /* bytes a CTA, from the cubin */
-    uint32_t dynamic_shared;/* bytes a CTA, passed at launch */
-    uint32_t registers;     /* a thread, from the cubin */
-    uint32_t local_bytes;   /* stack frame a thread, from the cubin: spills and local arrays */
-    uint32_t waits;         /* 1: executes griddepcontrol.wait, so it may have the PDL attribute */
-    uint32_t resident;      /* 1: the grid polls for CTAs of its own kind: it must be resident as a whole */
+    uint32_t static_shared;  /* bytes a CTA, from the cubin */
+    uint32_t dynamic_shared; /* bytes a CTA, passed at launch */
+    uint32_t registers;      /* a thread, from the cubin */
+    uint32_t local_bytes;    /* stack frame a thread, from the cubin: spills and local arrays */
+    uint32_t waits;          /* 1: executes griddepcontrol.wait, so it may have the PDL attribute */
+    uint32_t resident;       /* 1: the grid polls for CTAs of its own kind: it must be resident as a whole */
     uint32_t param_count;
     dcpk_param_info params[DCPK_IMAGE_MAX_PARAMS];
 } dcpk_entry_info;
@@ -51,7 +51,8 @@ DCPK_API const char *dcpk_image_preimage(const dcpk_image *image, size_t *length
 DCPK_API const char *dcpk_image_key(const dcpk_image *image);                      /* 32 hex digits */
 DCPK_API dcpk_status dcpk_image_spec(const dcpk_image *image, dcpk_spec *spec, dcpk_error *error);
 DCPK_API uint32_t dcpk_image_entry_count(const dcpk_image *image);
-DCPK_API dcpk_status dcpk_image_entry(const dcpk_image *image, uint32_t index, dcpk_entry_info *info, dcpk_error *error);
+DCPK_API dcpk_status dcpk_image_entry(const dcpk_image *image, uint32_t index, dcpk_entry_info *info,
+                                      dcpk_error *error);
 
 /* The template file and 1-based line that emitted PTX line `ptx_line` (1-based). 0 when unknown. */
 DCPK_API uint32_t dcpk_image_template_line(const dcpk_image *image, uint32_t ptx_line, const char **file);

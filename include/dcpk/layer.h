@@ -21,17 +21,19 @@ typedef dcpk_status dcpk_decode_fn(void *self, const dcpk_args *args, dcpk_box *
 typedef struct dcpk_layer_options {
     uint32_t size;
     const dcpk_provider *provider; /* where images come from */
-    const dcpk_spec *base;         /* keys shared by the kernels: heads, dcp, batch, q, cap, qh, arch, gate, ...; kernel ignored */
+    const dcpk_spec
+        *base; /* keys shared by the kernels: heads, dcp, batch, q, cap, qh, arch, gate, ...; kernel ignored */
     dcpk_decode_fn *decode;
     void *decode_self;
 } dcpk_layer_options;
 
-DCPK_API dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer_options *options, dcpk_layer **out,
-                                     dcpk_error *error);
+DCPK_API dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer_options *options,
+                                     dcpk_layer **out, dcpk_error *error);
 DCPK_API dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error);
 
 /* Launches one use of the box on the stream. flags: enum dcpk_launch_flags (FIRST is implied for query_push). */
-DCPK_API dcpk_status dcpk_layer_step(dcpk_layer *layer, const dcpk_args *args, void *stream, uint32_t flags, dcpk_error *error);
+DCPK_API dcpk_status dcpk_layer_step(dcpk_layer *layer, const dcpk_args *args, void *stream, uint32_t flags,
+                                     dcpk_error *error);
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,8 @@ typedef struct dcpk_box dcpk_box;
 typedef struct dcpk_device_options {
     uint32_t size;
     const char *kind;    /* "cpu", "cuda", "auto" (cuda where there is one, else cpu); NULL: $DCPK_DEVICE, then auto */
-    const char *library; /* the driver library; NULL: libcuda.so.1, or libdcpkcpu.so beside this library, the executable, or on the loader's path */
+    const char *library; /* the driver library; NULL: libcuda.so.1, or libdcpkcpu.so beside this library, the
+                            executable, or on the loader's path */
     int32_t ordinal;     /* device number of that driver */
     int32_t pdl;         /* 1, 0: programmatic dependent launch; -1: $DCPK_PDL, then 1 */
     int32_t multicast;   /* 1, 0; -1: $DCPK_MULTICAST, then 1 on the CPU device and 0 on hardware */
@@ -49,10 +50,12 @@ DCPK_API void *dcpk_device_symbol(const dcpk_device *device, const char *name);
 /* Plain device memory, 256-byte aligned. Engines use their own; tools and tests use these. */
 DCPK_API dcpk_status dcpk_mem_alloc(dcpk_device *device, uint64_t bytes, uint64_t *address, dcpk_error *error);
 DCPK_API dcpk_status dcpk_mem_free(dcpk_device *device, uint64_t address, dcpk_error *error);
-DCPK_API dcpk_status dcpk_mem_write(dcpk_device *device, uint64_t address, const void *from, uint64_t bytes, dcpk_error *error);
+DCPK_API dcpk_status dcpk_mem_write(dcpk_device *device, uint64_t address, const void *from, uint64_t bytes,
+                                    dcpk_error *error);
 DCPK_API dcpk_status dcpk_mem_read(dcpk_device *device, void *to, uint64_t address, uint64_t bytes, dcpk_error *error);
 /* words 32-bit words of value. */
-DCPK_API dcpk_status dcpk_mem_fill32(dcpk_device *device, uint64_t address, uint32_t value, uint64_t words, dcpk_error *error);
+DCPK_API dcpk_status dcpk_mem_fill32(dcpk_device *device, uint64_t address, uint32_t value, uint64_t words,
+                                     dcpk_error *error);
 
 DCPK_API dcpk_status dcpk_stream_create(dcpk_device *device, void **stream, dcpk_error *error);
 DCPK_API dcpk_status dcpk_stream_destroy(dcpk_device *device, void *stream, dcpk_error *error);
@@ -63,7 +66,8 @@ DCPK_API dcpk_status dcpk_device_sync(dcpk_device *device, dcpk_error *error);
  * other driver call, while `stream` (may be NULL) captures. ARCH when the cubin is for another device.
  * RESIDENCY when an entry's grid must be resident and the device has no room; the message names the spec
  * that fits. The kernel keeps a reference on the image. */
-DCPK_API dcpk_status dcpk_kernel_load(dcpk_device *device, dcpk_image *image, void *stream, dcpk_kernel **out, dcpk_error *error);
+DCPK_API dcpk_status dcpk_kernel_load(dcpk_device *device, dcpk_image *image, void *stream, dcpk_kernel **out,
+                                      dcpk_error *error);
 /* Unloads; BOX_BUSY while a capture is known to use it. NULL is fine. */
 DCPK_API dcpk_status dcpk_kernel_free(dcpk_kernel *kernel, dcpk_error *error);
 DCPK_API const dcpk_image *dcpk_kernel_image(const dcpk_kernel *kernel);
@@ -98,8 +102,8 @@ DCPK_API dcpk_status dcpk_kernel_launch(const dcpk_kernel *kernel, uint32_t entr
 
 /* The same with the driver's own parameter array (one pointer a parameter, in the entry's order), for templates
  * whose parameters args.def and box.def do not name. */
-DCPK_API dcpk_status dcpk_kernel_launch_raw(const dcpk_kernel *kernel, uint32_t entry, void *const *params, void *stream,
-                                            uint32_t flags, dcpk_error *error);
+DCPK_API dcpk_status dcpk_kernel_launch_raw(const dcpk_kernel *kernel, uint32_t entry, void *const *params,
+                                            void *stream, uint32_t flags, dcpk_error *error);
 
 #ifdef __cplusplus
 }

@@ -76,9 +76,9 @@ typedef struct dcpk_arch_info {
     uint32_t size;
     const char *name; /* "sm_90a" */
     int32_t major, minor;
-    int32_t exact;    /* 1: cubins of this name run on this compute capability alone */
+    int32_t exact; /* 1: cubins of this name run on this compute capability alone */
     int32_t sms;
-    int32_t ptx;      /* 80 means 8.0 */
+    int32_t ptx; /* 80 means 8.0 */
 } dcpk_arch_info;
 DCPK_API int32_t dcpk_arch_at(uint32_t index, dcpk_arch_info *info);
 /* 1 and the row when there is such an architecture. */

@@ -13,7 +13,7 @@ enum { WARP = 32, MAX_BARRIERS = 16 };
 
 /* ---- faults ------------------------------------------------------------------------------------- */
 struct fault {
-    int code;        /* CUresult: 700 illegal address, 716 misaligned, 715 illegal instruction, 719 launch failure, ... */
+    int code; /* CUresult: 700 illegal address, 716 misaligned, 715 illegal instruction, 719 launch failure, ... */
     char text[3800]; /* everything dcpkcpu_report says */
 };
 
@@ -26,19 +26,22 @@ struct line_source {
 
 struct ptx_module; /* opaque: decoded PTX of one library */
 
-struct ptx_param { char name[64]; unsigned offset, bytes, align; };
+struct ptx_param {
+    char name[64];
+    unsigned offset, bytes, align;
+};
 
 struct ptx_function {
     char name[128];
     struct ptx_module *module;
     unsigned param_count, param_bytes;
     struct ptx_param *params;
-    unsigned static_shared;  /* bytes, all .shared variables laid out */
-    unsigned local_bytes;    /* a thread */
-    unsigned reg_slots;      /* register slots a thread (world never needs their meaning) */
-    unsigned max_threads;    /* .maxntid/.reqntid product, 0 = none stated */
-    unsigned reqntid[3];     /* 0,0,0 = none stated */
-    void *code;              /* exec half's own */
+    unsigned static_shared; /* bytes, all .shared variables laid out */
+    unsigned local_bytes;   /* a thread */
+    unsigned reg_slots;     /* register slots a thread (world never needs their meaning) */
+    unsigned max_threads;   /* .maxntid/.reqntid product, 0 = none stated */
+    unsigned reqntid[3];    /* 0,0,0 = none stated */
+    void *code;             /* exec half's own */
 };
 
 /* Parses and decodes text (NUL-terminated). NULL and a message naming the instruction, PTX line and template
@@ -47,10 +50,13 @@ struct ptx_module *ptx_load(const char *text, const struct line_source *lines, c
 void ptx_free(struct ptx_module *module);
 unsigned ptx_function_count(const struct ptx_module *module);
 struct ptx_function *ptx_function_at(struct ptx_module *module, unsigned index);
-/* Module-scope .global/.const variables, in order of declaration. The world half allocates each on every device that loads
- * the module, copies initial (NULL: zeroes) into it, then writes the pointers: at offset, the 64-bit (or bytes wide) address of
- * variable + addend. Their addresses reach the exec half through grid.variables. */
-struct ptx_pointer { unsigned offset, bytes, variable; int64_t addend; };
+/* Module-scope .global/.const variables, in order of declaration. The world half allocates each on every device that
+ * loads the module, copies initial (NULL: zeroes) into it, then writes the pointers: at offset, the 64-bit (or bytes
+ * wide) address of variable + addend. Their addresses reach the exec half through grid.variables. */
+struct ptx_pointer {
+    unsigned offset, bytes, variable;
+    int64_t addend;
+};
 struct ptx_variable {
     char name[128];
     uint64_t bytes;
@@ -67,32 +73,33 @@ const struct ptx_variable *ptx_variable_at(const struct ptx_module *module, unsi
 struct device;
 struct world;
 
-struct grid {                       /* owned by the world half */
+struct grid { /* owned by the world half */
     const struct ptx_function *fn;
     struct device *device;
     unsigned dim[3], block[3], cluster[3];
     unsigned dynamic_shared;
-    uint8_t *params;                /* fn->param_bytes */
+    uint8_t *params; /* fn->param_bytes */
     uint64_t id;
-    uint64_t warp_steps;            /* executed so far */
+    uint64_t warp_steps; /* executed so far */
     /* programmatic dependent launch */
-    bool predecessor_done;          /* all work before this grid in its stream is complete and visible */
+    bool predecessor_done; /* all work before this grid in its stream is complete and visible */
     unsigned ctas_total, ctas_started, ctas_done, ctas_triggered; /* triggered: launch_dependents issued or done */
     void *world_data;
-    const uint64_t *variables;      /* device address of each ptx_variable of fn->module on this device; may be NULL when there are none */
+    const uint64_t *variables; /* device address of each ptx_variable of fn->module on this device; may be NULL when
+                                  there are none */
 };
 
 enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_AT_GRID_WAIT, WARP_DONE };
 
-struct warp {                       /* created and freed by the exec half */
+struct warp { /* created and freed by the exec half */
     struct cta *cta;
-    unsigned index;                 /* in its CTA */
-    enum warp_state state;          /* READY when any thread can step */
-    bool polled;                    /* set by exec at each volatile/relaxed/acquire global load; world clears it */
-    bool progressed;                /* set by exec at: store that changes memory, atomic that changes memory, barrier passed, exit;
-                                       world clears it */
-    bool read_timer;                /* set at each globaltimer/clock read; world clears it */
-    void *exec;                     /* exec half's own: pcs, masks, registers */
+    unsigned index;        /* in its CTA */
+    enum warp_state state; /* READY when any thread can step */
+    bool polled;           /* set by exec at each volatile/relaxed/acquire global load; world clears it */
+    bool progressed; /* set by exec at: store that changes memory, atomic that changes memory, barrier passed, exit;
+                        world clears it */
+    bool read_timer; /* set at each globaltimer/clock read; world clears it */
+    void *exec;      /* exec half's own: pcs, masks, registers */
     void *world_data;
 };
 
@@ -102,35 +109,41 @@ struct cta {
     unsigned linear;
     unsigned warp_count;
     struct warp **warps;
-    uint8_t *shared;                /* static + dynamic */
+    uint8_t *shared; /* static + dynamic */
     unsigned shared_bytes;
-    bool triggered;                 /* set by exec when any thread executes griddepcontrol.launch_dependents; the world half counts it */
-    unsigned live_warps;            /* set by cta_start; exec decrements it as it returns STEP_DONE (once a warp); world only reads it */
-    void *exec;                     /* barriers and such */
+    bool
+        triggered; /* set by exec when any thread executes griddepcontrol.launch_dependents; the world half counts it */
+    unsigned live_warps; /* set by cta_start; exec decrements it as it returns STEP_DONE (once a warp); world only reads
+                            it */
+    void *exec;          /* barriers and such */
 };
 
-/* Creates the warps of a CTA that the world half has just placed (grid, index, linear set; rest zero). 0, or -1 out of memory. */
-/* It allocates and zeroes cta->shared too (shared_bytes = fn->static_shared + grid->dynamic_shared) and sets warp_count and live_warps.
- * A warp AT_BARRIER becomes READY when the barrier opens; one AT_GRID_WAIT when it is stepped after predecessor_done was set. */
+/* Creates the warps of a CTA that the world half has just placed (grid, index, linear set; rest zero). 0, or -1 out of
+ * memory. */
+/* It allocates and zeroes cta->shared too (shared_bytes = fn->static_shared + grid->dynamic_shared) and sets warp_count
+ * and live_warps. A warp AT_BARRIER becomes READY when the barrier opens; one AT_GRID_WAIT when it is stepped after
+ * predecessor_done was set. */
 int cta_start(struct cta *cta);
-void cta_end(struct cta *cta);      /* frees what cta_start made */
+void cta_end(struct cta *cta); /* frees what cta_start made */
 
 enum step_result {
-    STEP_RAN,        /* executed one instruction of some threads */
-    STEP_BLOCKED,    /* nothing could run: barrier or griddepcontrol.wait */
-    STEP_DONE,       /* the warp's last thread exited */
-    STEP_FAULT       /* *fault is filled */
+    STEP_RAN,     /* executed one instruction of some threads */
+    STEP_BLOCKED, /* nothing could run: barrier or griddepcontrol.wait */
+    STEP_DONE,    /* the warp's last thread exited */
+    STEP_FAULT    /* *fault is filled */
 };
 /* One instruction of one warp, for one group of its threads that share a pc. pick: a random number the world half
- * draws (0 in the fair schedule) by which diverged groups are chosen: 0 means the lowest pc, with a guarantee that no group
- * starves; others choose any group. thread_count: how many threads executed. */
-enum step_result warp_step(struct world *world, struct warp *warp, uint32_t pick, unsigned *thread_count, struct fault *fault);
+ * draws (0 in the fair schedule) by which diverged groups are chosen: 0 means the lowest pc, with a guarantee that no
+ * group starves; others choose any group. thread_count: how many threads executed. */
+enum step_result warp_step(struct world *world, struct warp *warp, uint32_t pick, unsigned *thread_count,
+                           struct fault *fault);
 /* Runs up to `budget` instructions of the warp while it can, stopping after a polled load (so that others get a turn).
  * The fast path of the fair schedule. *ran and *threads are added to. */
-enum step_result warp_run(struct world *world, struct warp *warp, unsigned budget, uint64_t *ran, uint64_t *threads, struct fault *fault);
+enum step_result warp_run(struct world *world, struct warp *warp, unsigned budget, uint64_t *ran, uint64_t *threads,
+                          struct fault *fault);
 
-/* What the warp waits for, for the no-progress report: kernel, CTA, warp, template line, the instruction, address of its last polled load
- * and the value seen there. Appends to text. */
+/* What the warp waits for, for the no-progress report: kernel, CTA, warp, template line, the instruction, address of
+ * its last polled load and the value seen there. Appends to text. */
 void warp_describe(const struct warp *warp, char *text, size_t capacity);
 
 /* ---- memory and time (world half, called by exec) ------------------------------------------------ */
@@ -138,23 +151,27 @@ enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum order { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };
 enum scope { SCOPE_NONE, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
 
-/* Global memory: device addresses are host addresses in tracked allocations. Each call checks that [address, address+bytes) lies
- * in one live allocation that warp's device may access, else returns false with code and text about the address only
- * ("address 0x.. is 16 bytes past the end of allocation [0x.., +4096) of device 1"); exec completes the text with thread and line.
- * Alignment is exec's to check. thread: linear thread in the CTA. */
-bool world_load(struct world *world, struct warp *warp, unsigned thread, uint64_t address, void *to, unsigned bytes, enum order order,
-                enum scope scope, struct fault *fault);
-/* bytes 1..16; stores of more than 4 bytes may become visible word by word when they go to another device. Multicast addresses
- * are stored through to every member. *changed: whether memory changed (or will). */
-bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64_t address, const void *from, unsigned bytes,
-                 enum order order, enum scope scope, bool *changed, struct fault *fault);
-/* Host pointer for an atomic that exec performs in place (all pending stores to these bytes have landed). NULL = fault. */
-void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint64_t address, unsigned bytes, struct fault *fault);
+/* Global memory: device addresses are host addresses in tracked allocations. Each call checks that [address,
+ * address+bytes) lies in one live allocation that warp's device may access, else returns false with code and text about
+ * the address only
+ * ("address 0x.. is 16 bytes past the end of allocation [0x.., +4096) of device 1"); exec completes the text with
+ * thread and line. Alignment is exec's to check. thread: linear thread in the CTA. */
+bool world_load(struct world *world, struct warp *warp, unsigned thread, uint64_t address, void *to, unsigned bytes,
+                enum order order, enum scope scope, struct fault *fault);
+/* bytes 1..16; stores of more than 4 bytes may become visible word by word when they go to another device. Multicast
+ * addresses are stored through to every member. *changed: whether memory changed (or will). */
+bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64_t address, const void *from,
+                 unsigned bytes, enum order order, enum scope scope, bool *changed, struct fault *fault);
+/* Host pointer for an atomic that exec performs in place (all pending stores to these bytes have landed). NULL = fault.
+ */
+void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint64_t address, unsigned bytes,
+                   struct fault *fault);
 /* Orders this thread's earlier stores before its later ones, as seen by other devices. */
 void world_fence(struct world *world, struct warp *warp, unsigned thread, enum order order, enum scope scope);
-/* exec calls it when a barrier of the CTA opens (bar.*, barrier.cluster; whole_cta) and when threads of one warp synchronise
- * (bar.warp.sync, an mbarrier wait that succeeds: the whole CTA, too): what the CTA (the warp) stored before is from here on
- * ordered before a later fence or release by any of its threads. Without a call only a thread's own stores are. */
+/* exec calls it when a barrier of the CTA opens (bar.*, barrier.cluster; whole_cta) and when threads of one warp
+ * synchronise (bar.warp.sync, an mbarrier wait that succeeds: the whole CTA, too): what the CTA (the warp) stored
+ * before is from here on ordered before a later fence or release by any of its threads. Without a call only a thread's
+ * own stores are. */
 void world_barrier(struct world *world, struct warp *warp, bool whole_cta);
 /* The virtual globaltimer in ns. */
 uint64_t world_time(const struct world *world);
