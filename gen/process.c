@@ -61,7 +61,6 @@ static void watch(struct child *child, uint64_t deadline) {
 static void finish(struct child *child) {
     bool ended = child->reaped || child->lost;
     uint64_t deadline = system_now_ms() + REAP_MS;
-    if (!ended) child->sys->kill_group(child->pid);
     while (!child->reaped && !child->lost && system_now_ms() < deadline) {
         try_reap(child);
         if (!child->reaped && !child->lost) {
@@ -69,7 +68,7 @@ static void finish(struct child *child) {
             system_sleep_ms(1);
         }
     }
-    while (child->log_open && child->sys->poll(child->log, 0) > 0)
+    while (child->log_open && system_now_ms() < deadline && child->sys->poll(child->log, 0) > 0)
         read_log(child);
     if (!ended)
         child->result->end = PROCESS_TIMED_OUT;
