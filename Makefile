@@ -108,6 +108,8 @@ $(BUILD)/libdcpkcpu.a: $(call obj,$(CPU_SRC))
 $(BUILD)/tests/test_cpu_%: $(BUILD)/tests/test_cpu_%.o $(BUILD)/libdcpkcpu.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -lpthread
+# Where there is a toolkit, our own view of the driver's interface is held against its header.
+$(BUILD)/tests/test_driver.o: CFLAGS_ALL += -idirafter $(or $(CUDA_HOME),/usr/local/cuda)/include
 # A driver library that runs nothing and records everything, for suites about loading and launching.
 $(BUILD)/tests/libfakecuda.so: $(BUILD)/tests/drivers/fake_driver.o
 	$(call say,LD,$@)

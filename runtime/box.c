@@ -191,9 +191,9 @@ dcpk_status dcpk_box_destroy(dcpk_box *box, dcpk_error *error) {
     if (drained != DCPK_OK && why.driver_result == DRIVER_NOT_READY)
         return dcpk_error_set(error, DCPK_E_BOX_BUSY, "box of rank %d: its device does not drain: %s", box->rank,
                               why.text);
+    int32_t rank = box->rank;
     dcpk_status status = release(box, drained == DCPK_OK ? error : NULL);
-    if (drained != DCPK_OK) dcpk_error_set(error, drained, "box of rank %d: %s", box->rank, why.text);
-    return drained != DCPK_OK ? drained : status;
+    return drained != DCPK_OK ? dcpk_error_set(error, drained, "box of rank %d: %s", rank, why.text) : status;
 }
 
 uint64_t dcpk_box_base(const dcpk_box *box) {
@@ -209,7 +209,7 @@ int32_t dcpk_box_rank(const dcpk_box *box) {
 }
 
 bool dcpk_box_group_make(dcpk_box *const *boxes, int32_t count) {
-    struct box_group *group = calloc(1, sizeof *group);
+    struct box_group *group = count > 0 ? calloc(1, sizeof *group) : NULL;
     if (group == NULL) return false;
     group->refs = (uint32_t)count;
     group->count = count;

@@ -16,7 +16,7 @@ static cu_mem_properties properties_of(const dcpk_device *device) {
     return properties;
 }
 
-/* What a mapping's size must be a multiple of: for the memory, and for binding it. */
+/* Raises *bytes to what a mapping's size must be a multiple of: for the memory, and for binding it. */
 static dcpk_status granularity(const dcpk_box *box, uint64_t *bytes, dcpk_error *error) {
     const struct dcpk_driver *driver = &box->device->driver;
     cu_mem_properties memory = properties_of(box->device);
@@ -26,8 +26,8 @@ static dcpk_status granularity(const dcpk_box *box, uint64_t *bytes, dcpk_error 
     if (result != DRIVER_OK) return FAILED(driver, vmm_granularity, result, error, "box of rank %d", box->rank);
     result = CALL(driver, multicast_granularity, (&bound, &multicast, DRIVER_MEM_GRANULARITY_MINIMUM));
     if (result != DRIVER_OK) return FAILED(driver, multicast_granularity, result, error, "box of rank %d", box->rank);
-    *bytes = own > bound ? own : bound;
-    if (*bytes == 0) *bytes = 1;
+    if (own > *bytes) *bytes = own;
+    if (bound > *bytes) *bytes = bound;
     return DCPK_OK;
 }
 
@@ -75,7 +75,7 @@ dcpk_status dcpk_box_vmm_alloc(dcpk_box *box, dcpk_error *error) {
                               box->device->multicast_supported
                                   ? "was opened without multicast (DCPK_MULTICAST=1 allows it)"
                                   : "has no multicast objects");
-    uint64_t unit = 0;
+    uint64_t unit = 1;
     dcpk_status status = granularity(box, &unit, error);
     if (status != DCPK_OK) return status;
     uint64_t bytes = (box->layout.bytes + unit - 1) / unit * unit;

@@ -87,7 +87,7 @@ static inline bool dcpk_box_is_dead(const dcpk_box *box) {
 dcpk_status dcpk_box_dead_error(const dcpk_box *box, const char *what, dcpk_error *error);
 
 /* box_layout.c: the shape with its defaults filled in, checked. */
-dcpk_status dcpk_box_shape_resolve(const dcpk_box_shape *shape, dcpk_box_shape *out, dcpk_error *error);
+dcpk_status dcpk_box_shape_resolve(const dcpk_box_shape *given, dcpk_box_shape *shape, dcpk_error *error);
 
 /* box_digest.c: the digest, and what is wrong with rank `of`'s digest as rank `box->rank` sees it. */
 void dcpk_box_digest_pack(const dcpk_box *box, uint8_t digest[DCPK_DIGEST_BYTES]);

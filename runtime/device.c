@@ -164,7 +164,7 @@ static void release(dcpk_device *device) {
 
 static dcpk_status settings(dcpk_device *device, const dcpk_device_options *options,
                             const struct environment *environment, int *multicast, dcpk_error *error) {
-    int pdl;
+    int pdl = -1;
     dcpk_status status = parse_flag(options->pdl, "DCPK_PDL", environment->pdl, &pdl, error);
     if (status == DCPK_OK)
         status = parse_flag(options->multicast, "DCPK_MULTICAST", environment->multicast, multicast, error);

@@ -103,23 +103,21 @@ dcpk_status dcpk_kernel_go(const dcpk_kernel *kernel, uint32_t index, const dcpk
     uint64_t lse = args != NULL && args->rows_lse != 0 ? args->rows_lse
                    : box != NULL                       ? box->base + box->layout.rows_lse
                                                        : 0;
-    const void *params[DCPK_IMAGE_MAX_PARAMS];
+    void *params[DCPK_IMAGE_MAX_PARAMS]; /* the driver reads through them only */
     for (uint32_t i = 0; i < entry->info.param_count; i++) {
         const struct kernel_param *param = &entry->params[i];
         if (param->source == PARAM_CHAIN)
             params[i] = &chain_waits;
         else if (param->source == PARAM_BOX)
-            params[i] = (const char *)&box->values + param->offset;
+            params[i] = (char *)&box->values + param->offset;
         else if (param->rule == RULE_ROWS)
             params[i] = &rows;
         else if (param->rule == RULE_LSE)
             params[i] = &lse;
         else
-            params[i] = (const char *)args + param->offset;
+            params[i] = (void *)((uintptr_t)args + param->offset);
     }
-    void *pointers[DCPK_IMAGE_MAX_PARAMS]; /* the driver reads through them only */
-    memcpy(pointers, params, entry->info.param_count * sizeof params[0]);
-    return in_context(kernel, entry, pointers, box, stream, flags, error);
+    return in_context(kernel, entry, params, box, stream, flags, error);
 }
 
 dcpk_status dcpk_kernel_launch(const dcpk_kernel *kernel, uint32_t entry, const dcpk_args *args, dcpk_box *box,

@@ -300,6 +300,17 @@ START_TEST(device_that_does_not_drain_fails_the_rearm_and_keeps_the_memory) {
 }
 END_TEST
 
+START_TEST(faulted_device_gives_its_box_back_and_says_why) {
+    connect_pair();
+    strcpy(fake.state->fail_symbol, "cuCtxSynchronize");
+    fake.state->fail_with = DRIVER_LAUNCH_FAILED;
+    ck_assert_int_eq(dcpk_box_destroy(boxes[0], &error), DCPK_E_DRIVER);
+    assert_text("box of rank 0: device 0: cuCtxSynchronize");
+    boxes[0] = NULL;
+    ck_assert_int_eq(fake.state->memory, 1);
+}
+END_TEST
+
 START_TEST(rearm_all_without_every_rank_refills_nothing) {
     spoil();
     int32_t joined[] = {1, 0};
@@ -350,6 +361,7 @@ int main(void) {
     tcase_add_test(tests, rearm_drains_before_the_first_barrier_and_refills_between_them);
     tcase_add_test(tests, rearm_that_a_rank_does_not_join_loses_the_box_for_good);
     tcase_add_test(tests, device_that_does_not_drain_fails_the_rearm_and_keeps_the_memory);
+    tcase_add_test(tests, faulted_device_gives_its_box_back_and_says_why);
     tcase_add_test(tests, rearm_all_without_every_rank_refills_nothing);
     tcase_add_test(tests, rearm_all_brings_every_rank_back);
     suite_add_tcase(suite, tests);

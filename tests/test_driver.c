@@ -10,18 +10,11 @@
 #if defined(__has_include)
 #if __has_include(<cuda.h>)
 #define HAVE_CUDA_H 1
-#elif __has_include("/usr/local/cuda/include/cuda.h")
-#define HAVE_CUDA_H 2
-#endif
-#endif
-
-#if HAVE_CUDA_H == 1
 #include <cuda.h>
-#elif HAVE_CUDA_H == 2
-#include "/usr/local/cuda/include/cuda.h"
+#endif
 #endif
 
-#if HAVE_CUDA_H
+#if defined(HAVE_CUDA_H)
 #define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #ours " is " #theirs)
 #define AT(ours, field, theirs, member) SAME(offsetof(ours, field), offsetof(theirs, member))
 
