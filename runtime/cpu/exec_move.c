@@ -142,3 +142,23 @@ int op_slct(struct exec *x, const struct op *o, u32 m)
     }
     return RUN_NEXT;
 }
+
+/* bfi d, a, b, c, length: extra holds the length; position and length are bytes. */
+int op_bfi(struct exec *x, const struct op *o, u32 m)
+{
+    const u32 *position = AT(x, o->c), *length = AT(x, x->code->extra[o->extra]);
+    unsigned width = o->width;
+    FOR_LANES(l, m)
+    {
+        u64 a = width == 64 ? ((const u64 *)AT(x, o->a))[l] : ((const u32 *)AT(x, o->a))[l];
+        u64 b = width == 64 ? ((const u64 *)AT(x, o->b))[l] : ((const u32 *)AT(x, o->b))[l];
+        u32 at = position[l] & 0xFF, bits = length[l] & 0xFF;
+        u64 field = at >= width ? 0 : (bits >= 64 ? ~0ull : (1ull << bits) - 1) << at;
+        u64 value = (b & ~field) | (at >= width ? 0 : a << at & field);
+        if (width == 64)
+            ((u64 *)AT(x, o->d))[l] = value;
+        else
+            ((u32 *)AT(x, o->d))[l] = (u32)value;
+    }
+    return RUN_NEXT;
+}

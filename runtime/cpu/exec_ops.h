@@ -11,7 +11,7 @@ enum atomic_op { ATOMIC_ADD, ATOMIC_MIN, ATOMIC_MAX, ATOMIC_AND, ATOMIC_OR, ATOM
 enum number_kind { N_U8, N_S8, N_U16, N_S16, N_U32, N_S32, N_U64, N_S64, N_F16, N_BF16, N_F32, N_F64, N_TF32, N_F16X2, N_BF16X2, N_E4M3X2, N_E5M2X2, N_B128 };
 
 op_fn op_branch, op_branch_index, op_exit, op_trap, op_nothing, op_yield, op_grid_wait, op_grid_launch, op_activemask;
-op_fn op_pack, op_unpack, op_pack_w2, op_unpack_w2, op_pack_h2, op_unpack_h2, op_mov_q, op_predicate, op_cvta, op_isspacep, op_slct;
+op_fn op_pack, op_unpack, op_pack_w2, op_unpack_w2, op_pack_h2, op_unpack_h2, op_mov_q, op_predicate, op_cvta, op_isspacep, op_slct, op_bfi;
 op_fn op_carry, op_cvt, op_cvt_pair, op_cvt_unpair, op_testp, op_set;
 /* f32 and f64 with directed rounding */
 op_fn directed_add_f32, directed_sub_f32, directed_mul_f32, directed_div_f32, directed_fma_f32, directed_rcp_f32, directed_sqrt_f32;

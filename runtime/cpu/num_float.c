@@ -37,7 +37,7 @@ u64 float_pack(enum float_format format, bool negative, u64 significand, int exp
     const struct layout *f = &layouts[format];
     u64 sign = negative ? f->sign : 0;
     if (!significand && !sticky)
-        return sign;
+        return format == FMT_TF32 ? sign << 13 : sign;
     int top = significand ? 63 - __builtin_clzll(significand) : -1;
     int least = 1 - f->bias - f->fraction; /* exponent of the last place of subnormals */
     int place = exponent + top - f->fraction;

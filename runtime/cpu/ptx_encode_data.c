@@ -147,6 +147,19 @@ void encode_slct(struct loader *l, const struct insn *insn, struct op *op)
     op->width = insn->form->sig[0] == 'L' ? 64 : 32;
 }
 
+void encode_bfi(struct loader *l, const struct insn *insn, struct op *op)
+{
+    bool wide = insn_has(insn, "b64");
+    unsigned bits = wide ? 64 : 32;
+    want_operands(l, insn, 5, 5);
+    op->d = checked(l, insn, 0, wide ? 'L' : 'W', bits);
+    op->a = checked(l, insn, 1, wide ? 'L' : 'W', bits);
+    op->b = checked(l, insn, 2, wide ? 'L' : 'W', bits);
+    op->c = checked(l, insn, 3, 'w', 32);
+    op->extra = encode_extra(l, &(u32){checked(l, insn, 4, 'w', 32)}, 1);
+    op->width = (u8)bits;
+}
+
 /* ---- compare ---- */
 enum primitive { EQ, NE, LT, LE, NUM };
 static const struct comparison { const char *name; enum primitive integer, floating; u32 integer_flags, floating_flags; bool is_integer, is_float; }
