@@ -211,10 +211,12 @@ void form_choose(struct loader *l, struct insn *insn)
     for (unsigned i = first_form(l, insn); i < COUNT; i++) {
         if (!pattern_fits(insn, forms[i].pattern))
             continue;
-        if (operands_fit(l, insn, forms[i].sig, why, sizeof why)) {
-            insn->form = &forms[i];
-            return;
-        }
+        if (!operands_fit(l, insn, forms[i].sig, why, sizeof why))
+            continue;
+        insn->form = &forms[i];
+        if (forms[i].encode == encode_branch && (insn->operand_count != 1 || insn->operands[0].kind != O_LABEL))
+            insn_fail(l, insn, "a label is expected"); /* control flow is read before anything is encoded */
+        return;
     }
     if (*why)
         insn_fail(l, insn, "%s", why);

@@ -139,7 +139,7 @@ static void parse_operand(struct loader *l, struct insn *insn, struct operand *o
 
 void parse_operands(struct loader *l, struct insn *insn)
 {
-    if (l->token.kind == T_PUNCT && l->token.punct == ';')
+    if (l->token.kind == T_END || (l->token.kind == T_PUNCT && (l->token.punct == ';' || l->token.punct == '}')))
         return;
     if (insn->opcode.length >= 4 && text_is((struct text){insn->opcode.at, 4}, "call"))
         insn_fail(l, insn, "calls of functions are not supported: let the compiler inline them");
