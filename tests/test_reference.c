@@ -308,6 +308,32 @@ START_TEST(value_rounds_where_the_kernels_round) {
 }
 END_TEST
 
+/* Latent 5 is 1 and 255/256 at equal weight: an exact tie, which FP32 may leave to either side. Value 6 is 8 times the
+ * difference of latents 5 and 6, so it shows which side was taken. */
+START_TEST(value_accepts_either_rounding_of_a_tie_and_nothing_else) {
+    struct merge_case *made = merge_case(2, (float[]){0, 0}, (double[]){1, 1});
+    uint16_t judged[REF_VALUE], *row_6 = made->kv_b + REF_VALUE * REF_LATENT + 6 * REF_LATENT;
+    made->rows[1][5] = bf16_from_double(255.0 / 256);
+    row_6[5] = bf16_from_double(8);
+    row_6[6] = bf16_from_double(-8);
+    ck_assert_double_eq(merged(made), 1);
+    ck_assert_double_eq(bf16_to_double(made->output[6]), 0);
+    memcpy(judged, made->output, sizeof judged);
+    made->in.judged = judged;
+    judged[6] = bf16_from_double(-8.0 / 256);
+    merged(made);
+    ck_assert_double_eq(bf16_to_double(made->output[6]), -8.0 / 256);
+    judged[6] = bf16_from_double(8.0 / 256); /* the wrong side */
+    merged(made);
+    ck_assert_double_eq(bf16_to_double(made->output[6]), 0);
+    made->rows[1][5] = bf16_from_double(254.0 / 256); /* no tie any more: exactly 255/256 */
+    judged[6] = 0;
+    merged(made);
+    ck_assert_double_eq(bf16_to_double(made->output[6]), -8.0 / 256);
+    free(made);
+}
+END_TEST
+
 START_TEST(value_magnitude_has_the_rows_rms_as_floor) {
     struct merge_case *made = merge_case(1, (float[]){0}, (double[]){2});
     made->kv_b[REF_VALUE * REF_LATENT + 5 * REF_LATENT + 5] = 0;
@@ -359,6 +385,7 @@ int main(void) {
     tcase_add_test(tests, merge_reads_lens_not_garbage);
     tcase_add_test(tests, padding_is_plus_zero_whatever_the_gate);
     tcase_add_test(tests, value_rounds_where_the_kernels_round);
+    tcase_add_test(tests, value_accepts_either_rounding_of_a_tie_and_nothing_else);
     tcase_add_test(tests, value_magnitude_has_the_rows_rms_as_floor);
     tcase_add_test(tests, value_takes_the_ranks_own_head_and_its_own_gate);
     tcase_add_test(tests, query_nan_is_canonical);

@@ -5,6 +5,7 @@
 
 #include <tools/numbers.h>
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -135,21 +136,64 @@ double reference_merge_weights(const struct reference_value *in, int32_t row, in
     return top + log2(sum);
 }
 
-static void merged_latent(const struct reference_value *in, int32_t row, int32_t head, double *latent) {
-    double weights[32], sum[REF_LATENT] = {0};
+/* A latent that the FP32 merge may round either way: its exact sum lies as near to the middle of two BF16 numbers as
+ * FP32 arithmetic is exact. */
+struct tie {
+    int latent;
+    double step; /* from the rounding of the exact sum to the other one */
+    double off;  /* from the middle, in ulp */
+};
+enum { MOST_TIES = 8 }; /* the nearest ones of a row; FP32 seldom turns one of them */
+
+/* The merge is FP32 (spec.md 2.6): exp2 and the sum of weights to 2^-21, an add a source to 2^-24 of what was added. */
+static double merge_tolerance(int32_t dcp) {
+    return 0x1p-21 + dcp * 0x1p-23;
+}
+
+/* size: sum of the absolute terms. True, and tie filled but for its latent, when `exact` is a tie for FP32. */
+static bool near_tie(double exact, double rounded, double size, double tolerance, struct tie *tie) {
+    double ulp = bf16_ulp(exact), off = exact - rounded;
+    tie->step = off < 0 ? -ulp : ulp;
+    tie->off = 0.5 - fabs(off) / ulp;
+    return isfinite(exact) && exact != 0 && tie->off * ulp <= tolerance * size;
+}
+
+/* Keeps the MOST_TIES nearest, nearest first. */
+static int keep_tie(struct tie *ties, int count, struct tie tie) {
+    int place = count < MOST_TIES ? count : MOST_TIES - 1;
+    if (count == MOST_TIES && tie.off >= ties[place].off) {
+        return count;
+    }
+    for (; place > 0 && ties[place - 1].off > tie.off; place--) {
+        ties[place] = ties[place - 1];
+    }
+    ties[place] = tie;
+    return count < MOST_TIES ? count + 1 : count;
+}
+
+static int merged_latent(const struct reference_value *in, int32_t row, int32_t head, double *latent,
+                         struct tie *ties) {
+    double weights[32], sum[REF_LATENT] = {0}, size[REF_LATENT] = {0};
+    int count = 0;
     reference_merge_weights(in, row, head, weights);
     for (int32_t s = 0; s < in->dcp; s++) {
         const uint16_t *part = in->rows[s] + ((size_t)row * (size_t)(in->dcp * in->heads) + (size_t)head) * REF_LATENT;
         for (int l = 0; weights[s] != 0 && l < REF_LATENT; l++) {
             sum[l] += weights[s] * bf16_to_double(part[l]);
+            size[l] += weights[s] * fabs(bf16_to_double(part[l]));
         }
     }
     for (int l = 0; l < REF_LATENT; l++) {
         latent[l] = bf16_to_double(bf16_from_double(sum[l]));
+        struct tie tie = {.latent = l};
+        if (near_tie(sum[l], latent[l], size[l], merge_tolerance(in->dcp), &tie)) {
+            count = keep_tie(ties, count, tie);
+        }
     }
+    return count;
 }
 
-/* value[v] = bf(sum_l latent[l] * W_UV[l][v]); weights is the head's W_UV as it lies in kv_b: [128][512]. */
+/* sum[v] = sum_l latent[l] * W_UV[l][v]; weights is the head's W_UV as it lies in kv_b: [128][512]. */
 static void value_product(const double *latent, const float *weights, double *value) {
     for (int v = 0; v < REF_VALUE; v += 4) {
         double sum[4] = {0};
@@ -158,9 +202,7 @@ static void value_product(const double *latent, const float *weights, double *va
                 sum[k] += latent[l] * (double)weights[(v + k) * REF_LATENT + l];
             }
         }
-        for (int k = 0; k < 4; k++) {
-            value[v + k] = bf16_to_double(bf16_from_double(sum[k]));
-        }
+        memcpy(value + v, sum, sizeof sum);
     }
 }
 
@@ -172,27 +214,76 @@ static double finite_rms(const double *value) {
     return sqrt(sum / REF_VALUE);
 }
 
-static void head_output(const struct reference_value *in, int32_t row, int32_t head, const float *weights,
-                        uint16_t *output, double *magnitude) {
-    double latent[REF_LATENT], value[REF_VALUE];
-    if (in->totals[row / in->q] <= 0) {
-        for (int v = 0; v < REF_VALUE; v++) {
-            output[v] = 0;
-            magnitude[v] = 0;
-        }
-        return;
+/* The sigmoid is an FP32 number: 1 / (1 + e) with e beyond FP32 is 0, so that a gate below -88.7 shuts also what is
+ * infinite (to NaN). */
+static double sigmoid(double gate) {
+    double e = exp(-gate);
+    return e > (double)FLT_MAX ? 0 : 1 / (1 + e);
+}
+
+/* One head of one row from its unrounded sums: bf(bf(sum) * gate), and the size that bounds its error. */
+static void finish(const double *sum, const double *gate, uint16_t *output, double *magnitude) {
+    double value[REF_VALUE];
+    for (int v = 0; v < REF_VALUE; v++) {
+        value[v] = bf16_to_double(bf16_from_double(sum[v]));
     }
-    merged_latent(in, row, in->rank * in->heads + head, latent);
-    value_product(latent, weights, value);
     double rms = finite_rms(value);
     for (int v = 0; v < REF_VALUE; v++) {
-        double gate = 1;
-        if (in->gate) {
-            gate =
-                1.0 / (1.0 + exp(-bf16_to_double(in->gate[(size_t)row * in->pitch + (size_t)(head * REF_VALUE + v)])));
+        output[v] = bf16_from_double(value[v] * gate[v]);
+        magnitude[v] = fmax(fabs(bf16_to_double(output[v])), rms * gate[v] / 16);
+    }
+}
+
+static bool within(const uint16_t *judged, const uint16_t *output, const double *magnitude) {
+    for (int v = 0; v < REF_VALUE; v++) {
+        double error = fabs(bf16_to_double(judged[v]) - bf16_to_double(output[v]));
+        if (!(error <= REF_VALUE_ULP * bf16_ulp(magnitude[v]))) {
+            return false;
         }
-        output[v] = bf16_from_double(value[v] * gate);
-        magnitude[v] = fmax(fabs(bf16_to_double(output[v])), rms * gate / 16);
+    }
+    return true;
+}
+
+/* Looks for a choice of the ties' roundings under which all that is judged is within its bound; keeps the plain one if
+ * none is. */
+static void resolve_ties(const double *sum, const double *gate, const float *weights, const struct tie *ties, int count,
+                         const uint16_t *judged, uint16_t *output, double *magnitude) {
+    uint16_t other_output[REF_VALUE];
+    double other_sum[REF_VALUE], other_magnitude[REF_VALUE];
+    for (unsigned choice = 1; choice < 1u << count; choice++) {
+        memcpy(other_sum, sum, sizeof other_sum);
+        for (int t = 0; t < count; t++) {
+            for (int v = 0; choice >> t & 1 && v < REF_VALUE; v++) {
+                other_sum[v] += ties[t].step * (double)weights[v * REF_LATENT + ties[t].latent];
+            }
+        }
+        finish(other_sum, gate, other_output, other_magnitude);
+        if (within(judged, other_output, other_magnitude)) {
+            memcpy(output, other_output, sizeof other_output);
+            memcpy(magnitude, other_magnitude, sizeof other_magnitude);
+            return;
+        }
+    }
+}
+
+static void head_output(const struct reference_value *in, int32_t row, int32_t head, const float *weights,
+                        const uint16_t *judged, uint16_t *output, double *magnitude) {
+    double latent[REF_LATENT], sum[REF_VALUE], gate[REF_VALUE];
+    struct tie ties[MOST_TIES];
+    if (in->totals[row / in->q] <= 0) {
+        memset(output, 0, REF_VALUE * sizeof *output);
+        memset(magnitude, 0, REF_VALUE * sizeof *magnitude);
+        return;
+    }
+    for (int v = 0; v < REF_VALUE; v++) {
+        size_t at = (size_t)row * in->pitch + (size_t)(head * REF_VALUE + v);
+        gate[v] = in->gate ? sigmoid(bf16_to_double(in->gate[at])) : 1;
+    }
+    int count = merged_latent(in, row, in->rank * in->heads + head, latent, ties);
+    value_product(latent, weights, sum);
+    finish(sum, gate, output, magnitude);
+    if (judged && count > 0 && !within(judged, output, magnitude)) {
+        resolve_ties(sum, gate, weights, ties, count, judged, output, magnitude);
     }
 }
 
@@ -205,7 +296,8 @@ void reference_value(const struct reference_value *in, uint16_t *output, double 
         }
         for (int32_t row = 0; row < in->batch; row++) {
             size_t at = ((size_t)row * (size_t)in->heads + (size_t)head) * REF_VALUE;
-            head_output(in, row, head, weights, output + at, magnitude + at);
+            const uint16_t *judged = in->judged ? in->judged + at : NULL;
+            head_output(in, row, head, weights, judged, output + at, magnitude + at);
         }
     }
 }

@@ -38,7 +38,12 @@ struct reference_value {
     const uint16_t *kv_b;        /* the rank's [heads*256, 512] BF16 */
     const uint16_t *gate;        /* NULL: no gate; else row 0, head 0 of the rank */
     size_t pitch;                /* elements from row to row of gate */
+    const uint16_t *judged; /* NULL, or the output under judgement, of output's shape: where the FP32 merge may round a
+                               latent either way (its exact sum is a tie for FP32), the way that fits it is taken */
 };
+
+/* How many BF16 ulp of magnitude an output may be off. */
+enum { REF_VALUE_ULP = 2 };
 
 /* output [batch, heads*128] BF16. magnitude, of the same shape: max(|output|, RMS of the head's row before the gate *
  * gate / 16), the size whose BF16 ulp bounds the error (spec.md section 0, decision 9). */
