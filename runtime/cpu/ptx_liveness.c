@@ -236,15 +236,46 @@ static u32 size_of(const struct vreg *r)
     return r->bits == 128 ? 4 : r->bits == 64 ? 2 : 1;
 }
 
+/* Which bank a register lives in. Each width has its own: a lane's place in a slot depends on the width, so a slot that served two
+ * widths would let diverged threads overwrite each other. */
+enum { BANK_32, BANK_64, BANK_128, BANK_PREDICATE, BANKS };
+
+static unsigned bank_of(const struct vreg *r)
+{
+    return r->kind == REG_PRED ? BANK_PREDICATE : r->bits == 128 ? BANK_128 : r->bits == 64 ? BANK_64 : BANK_32;
+}
+
+/* Slots of the three widths one behind the other, each range at a multiple of 4 slots. */
+static void place_banks(struct function *f, const struct liveness *v, const struct bank *banks)
+{
+    u32 base[BANKS] = {0}, end = 0;
+    for (unsigned b = BANK_32; b <= BANK_128; b++) {
+        base[b] = end;
+        end = (end + banks[b].top + 3) & ~3u;
+    }
+    for (u32 id = 0; id < v->count; id++) {
+        u32 r = v->vreg_of[id];
+        unsigned bank = bank_of(&f->vregs[r]);
+        if (bank != BANK_PREDICATE)
+            f->slots[r] = (f->slots[r] + base[bank]) * SLOT_BYTES;
+    }
+    f->code.slots = end;
+    f->code.predicates = banks[BANK_PREDICATE].top;
+}
+
 /* Slots 0..3 take discarded outputs; predicate 0 likewise, predicate 1 is always true. */
 static void scan(struct liveness *v)
 {
     struct function *f = v->f;
     u32 *start_list = take(v, (f->insn_count + 1) * sizeof(u32)), *end_list = take(v, (f->insn_count + 1) * sizeof(u32));
     u32 *start_next = take(v, (v->count + 1) * sizeof(u32)), *end_next = take(v, (v->count + 1) * sizeof(u32));
-    struct bank slots = {take(v, (v->count / 16 + 4) * sizeof(u64)), 0, 4}, predicates = {take(v, (v->count / 64 + 2) * sizeof(u64)), 0, 2};
-    slots.used[0] = 15;
-    predicates.used[0] = 3;
+    struct bank banks[BANKS];
+    for (unsigned b = 0; b < BANKS; b++)
+        banks[b] = (struct bank){take(v, (v->count / 16 + 4) * sizeof(u64)), 0, 0};
+    banks[BANK_32].used[0] = 15;
+    banks[BANK_32].top = 4;
+    banks[BANK_PREDICATE].used[0] = 3;
+    banks[BANK_PREDICATE].top = 2;
     for (u32 id = v->count; id-- > 0;) {
         start_next[id] = start_list[v->low[id]];
         start_list[v->low[id]] = id + 1;
@@ -254,19 +285,16 @@ static void scan(struct liveness *v)
     for (u32 p = 0; p < f->insn_count; p++) {
         for (u32 id = start_list[p]; id; id = start_next[id - 1]) {
             u32 r = v->vreg_of[id - 1];
-            bool predicate = f->vregs[r].kind == REG_PRED;
-            f->slots[r] = predicate ? bank_take(&predicates, 1) : bank_take(&slots, size_of(&f->vregs[r])) * SLOT_BYTES;
+            const struct vreg *reg = &f->vregs[r];
+            f->slots[r] = bank_take(&banks[bank_of(reg)], bank_of(reg) == BANK_PREDICATE ? 1 : size_of(reg));
         }
         for (u32 id = end_list[p]; id; id = end_next[id - 1]) { /* free from the next instruction on: outputs never share with inputs */
             u32 r = v->vreg_of[id - 1];
-            if (f->vregs[r].kind == REG_PRED)
-                bank_give(&predicates, f->slots[r], 1);
-            else
-                bank_give(&slots, f->slots[r] / SLOT_BYTES, size_of(&f->vregs[r]));
+            const struct vreg *reg = &f->vregs[r];
+            bank_give(&banks[bank_of(reg)], f->slots[r], bank_of(reg) == BANK_PREDICATE ? 1 : size_of(reg));
         }
     }
-    f->code.slots = slots.top;
-    f->code.predicates = predicates.top;
+    place_banks(f, v, banks);
 }
 
 void assign_slots(struct loader *l, struct function *f)
