@@ -182,18 +182,39 @@ HELPER u32 canonical(float r)
 {
     return r != r ? 0x7FFFFFFF : bits_of(r);
 }
-/* Result under .ftz and .sat; .sat turns NaN into +0. */
-HELPER u32 finished(float r, bool ftz, bool sat)
+/* Under .ftz and .sat, which are masks here (all ones or zero) so that loops stay without branches; .sat turns NaN into +0. */
+HELPER u32 flush_if(u32 bits, u32 ftz)
 {
-    u32 bits = canonical(r);
-    bits = ftz ? flush(bits) : bits;
-    u32 clamped = r > 0.0f ? (r < 1.0f ? bits : 0x3F800000) : 0;
-    return sat ? clamped : bits;
+    return bits & 0x7F800000 ? bits : bits & (0x80000000 | ~ftz);
+}
+HELPER u32 finished(float r, u32 ftz, u32 sat)
+{
+    u32 bits = flush_if(canonical(r), ftz);
+    u32 low = r > 0.0f ? bits : 0, clamped = r < 1.0f ? low : r >= 1.0f ? 0x3F800000 : 0;
+    return (clamped & sat) | (bits & ~sat);
 }
 HELPER u32 bf16_bits(u32 v)
 {
     u32 rounded = (v + 0x7FFF + (v >> 16 & 1)) >> 16;
     return (v & 0x7FFFFFFF) > 0x7F800000 ? 0x7FFF : rounded;
+}
+/* .rn.satfinite: normal numbers round in place, subnormal ones by adding 2^14, whose last place is theirs. */
+HELPER u32 e4m3_bits(u32 v)
+{
+    u32 magnitude = v & 0x7FFFFFFF, sign = v >> 24 & 0x80;
+    u32 normal = ((magnitude + 0x7FFFF + (magnitude >> 20 & 1)) >> 20) - (120u << 3);
+    u32 small = bits_of(float_of(magnitude) + 0x1p14f) - 0x46800000u;
+    u32 r = magnitude < 0x3C800000 ? small : normal;
+    r = magnitude > 0x43E00000 ? 0x7E : r; /* beyond 448 */
+    return magnitude > 0x7F800000 ? 0x7F : sign | r;
+}
+HELPER u32 f16_of_e4m3(u32 v)
+{
+    u32 magnitude = v & 0x7F, sign = (v & 0x80) << 8;
+    u32 top = magnitude >= 4 ? 2 : magnitude >= 2 ? 1 : 0; /* of a subnormal m * 2^-9 */
+    u32 small = magnitude == 0 ? 0 : ((top + 6) << 10) + ((magnitude << (10 - top)) & 0x3FF);
+    u32 r = magnitude >= 8 ? (magnitude << 7) + 0x2000 : small;
+    return magnitude == 0x7F ? 0x7FFF : sign | r;
 }
 HELPER u32 pack_lanes(const s32 *t)
 {
@@ -252,11 +273,11 @@ HELPER int finish_compare(struct exec *x, const struct op *o, u32 m, u32 bits)
 #define D3(name, pattern, sig, td, ta, tb, tc, value)                                                                                        \
     FUNCTION(name) { SOURCE(ta, a) SOURCE(tb, b) SOURCE(tc, c) LOOP(td, ta a = a_[l]; tb b __attribute__((unused)) = b_[l]; tc c = c_[l];, value) }
 #define PLAIN(v) float v = float_of(v##_[l]);
-#define MAYBE(v) float v = float_of(ftz ? flush(v##_[l]) : v##_[l]);
+#define MAYBE(v) float v = float_of(flush_if(v##_[l], ftz));
 #define F_LOOPS(plain, maybe, value)                                                                                                         \
     if (!(o->flags & (F_FTZ | F_SAT)))                                                                                                       \
         LOOP(u32, plain, canonical(value))                                                                                                   \
-    bool ftz = (o->flags & F_FTZ) != 0, sat = (o->flags & F_SAT) != 0;                                                                       \
+    u32 ftz = 0 - (u32)(o->flags & F_FTZ), sat = 0 - (o->flags >> 1 & 1);                                                                       \
     LOOP(u32, maybe, finished(value, ftz, sat))
 #define F1(name, pattern, sig, value) FUNCTION(name) { SOURCE(u32, a) F_LOOPS(PLAIN(a), MAYBE(a), value) }
 #define F2(name, pattern, sig, value) FUNCTION(name) { SOURCE(u32, a) SOURCE(u32, b) F_LOOPS(PLAIN(a) PLAIN(b), MAYBE(a) MAYBE(b), value) }
@@ -268,11 +289,11 @@ HELPER int finish_compare(struct exec *x, const struct op *o, u32 m, u32 bits)
     {                                                                                                                                        \
         SOURCE(u32, a)                                                                                                                       \
         u32 *d_ = AT(x, o->d);                                                                                                               \
-        bool ftz = (o->flags & F_FTZ) != 0;                                                                                                  \
+        u32 ftz = 0 - (u32)(o->flags & F_FTZ);                                                                                                  \
         FOR_LANES(l, m)                                                                                                                      \
         {                                                                                                                                    \
             MAYBE(a)                                                                                                                         \
-            d_[l] = finished(value, ftz, false);                                                                                             \
+            d_[l] = finished(value, ftz, 0);                                                                                             \
         }                                                                                                                                    \
         return RUN_NEXT;                                                                                                                     \
     }
@@ -294,7 +315,7 @@ HELPER int finish_compare(struct exec *x, const struct op *o, u32 m, u32 bits)
     FUNCTION(name)                                                                                                                           \
     {                                                                                                                                        \
         SOURCE(u32, a) SOURCE(u32, b) s32 t_[WARP];                                                                                          \
-        bool ftz = (o->flags & F_FTZ) != 0;                                                                                                  \
+        u32 ftz = 0 - (u32)(o->flags & F_FTZ);                                                                                                  \
         LANES                                                                                                                                \
         {                                                                                                                                    \
             MAYBE(a) MAYBE(b) t_[l] = (value) ? -1 : 0;                                                                                      \

@@ -59,20 +59,27 @@ enum space space_of(u64 *address)
 
 /* ---- loads ---- */
 /* From each lane's bytes to the data registers. */
+#define COPY_ELEMENTS(type)                                                                                                                  \
+    {                                                                                                                                        \
+        type *d = AT(x, operand);                                                                                                            \
+        if (m == ALL_LANES)                                                                                                                  \
+            for (u32 l = 0; l < WARP; l++)                                                                                                   \
+                memcpy(&d[l], from[l] + at, sizeof(type));                                                                                   \
+        else                                                                                                                                 \
+            FOR_LANES(l, m) memcpy(&d[l], from[l] + at, sizeof(type));                                                                       \
+    }
+
 static void scatter(struct exec *x, const struct op *o, u32 m, const u8 *const *from)
 {
     for (unsigned i = 0; i < o->count; i++) {
         u32 operand = x->code->extra[o->extra + i];
         unsigned at = i * o->bytes;
         if (o->bytes == 4 && o->width == 32) {
-            u32 *d = AT(x, operand);
-            FOR_LANES(l, m) memcpy(&d[l], from[l] + at, 4);
+            COPY_ELEMENTS(u32)
         } else if (o->bytes == 8) {
-            u64 *d = AT(x, operand);
-            FOR_LANES(l, m) memcpy(&d[l], from[l] + at, 8);
+            COPY_ELEMENTS(u64)
         } else if (o->bytes == 16) {
-            u8 *d = AT(x, operand);
-            FOR_LANES(l, m) memcpy(d + 16 * l, from[l] + at, 16);
+            COPY_ELEMENTS(unsigned __int128)
         } else {
             unsigned spare = 64 - 8u * o->bytes;
             u32 *d32 = AT(x, operand);
@@ -92,7 +99,7 @@ static void scatter(struct exec *x, const struct op *o, u32 m, const u8 *const *
     }
 }
 
-static void note_poll(struct exec *x, const struct op *o, u32 lane, u64 address, const u8 *value, unsigned bytes)
+static void note_poll(struct exec *x, const struct op *o, u64 address, const u8 *value, unsigned bytes)
 {
     x->poll_address = address;
     x->poll_bytes = bytes < 16 ? bytes : 16;
@@ -100,7 +107,6 @@ static void note_poll(struct exec *x, const struct op *o, u32 lane, u64 address,
     x->poll_pc = (u32)(o - x->code->ops);
     x->poll_count++;
     x->warp->polled = true;
-    (void)lane;
 }
 
 static bool load_global_lane(struct exec *x, const struct op *o, u32 lane, u64 address, u8 *to, unsigned bytes)
@@ -116,24 +122,57 @@ static bool load_global_lane(struct exec *x, const struct op *o, u32 lane, u64 a
     return true;
 }
 
+/* Lanes `first` and on at addresses that follow each other, or at one address: how many, as bits. */
+static u32 run_of(const u64 *address, u32 left, u32 first, unsigned bytes, bool *same)
+{
+    u32 run = 1u << first, next = first + 1;
+    *same = next < WARP && (left >> next & 1) && address[next] == address[first];
+    u64 stride = *same ? 0 : bytes;
+    for (; next < WARP && (left >> next & 1) && address[next] == address[next - 1] + stride; next++)
+        run |= 1u << next;
+    return run;
+}
+
+/* The world is asked once for lanes that lie side by side; where it refuses, lane by lane, to find the one at fault. */
+static bool load_run(struct exec *x, const struct op *o, u32 run, bool same, const u64 *address, u8 *to, unsigned bytes)
+{
+    u32 first = (u32)__builtin_ctz(run), count = same ? 1 : (u32)__builtin_popcount(run);
+    if (count > 1 && address[first] % bytes == 0) {
+        if (world_load(x->world, x->warp, thread_of(x, first), address[first], to, bytes * count, o->order, o->scope, x->fault))
+            return true;
+        FOR_LANES(l, run)
+        if (!load_global_lane(x, o, l, address[l], to, bytes))
+            return false;
+    }
+    return load_global_lane(x, o, first, address[first], to, bytes);
+}
+
 int op_load_global(struct exec *x, const struct op *o, u32 m)
 {
     u64 address[WARP];
-    u8 raw[WARP][32];
+    u8 raw[WARP * 32];
     const u8 *from[WARP];
-    unsigned bytes = (unsigned)o->bytes * o->count;
+    unsigned bytes = (unsigned)o->bytes * o->count, used = 0;
     lane_addresses(x, o, address);
-    FOR_LANES(l, m)
-    {
-        if (!load_global_lane(x, o, l, address[l], raw[l], bytes))
+    for (u32 left = m; left;) {
+        u32 first = (u32)__builtin_ctz(left);
+        bool same;
+        u32 run = run_of(address, left, first, bytes, &same);
+        if (!load_run(x, o, run, same, address, raw + used, bytes))
             return RUN_FAULT;
-        from[l] = raw[l];
+        FOR_LANES(l, run)
+        {
+            from[l] = raw + used;
+            used += same ? 0 : bytes;
+        }
+        used += same ? bytes : 0;
+        left &= ~run;
     }
     scatter(x, o, m, from);
     if (o->order == ORDER_WEAK)
         return RUN_NEXT;
     u32 first = (u32)__builtin_ctz(m);
-    note_poll(x, o, first, address[first], raw[first], bytes);
+    note_poll(x, o, address[first], from[first], bytes);
     return RUN_STOP;
 }
 
@@ -157,12 +196,27 @@ int op_load_generic(struct exec *x, const struct op *o, u32 m)
             return RUN_FAULT;
         from[l] = raw[l];
         if (o->order != ORDER_WEAK) {
-            note_poll(x, o, l, address[l], raw[l], bytes);
+            note_poll(x, o, address[l], raw[l], bytes);
             polled = true;
         }
     }
     scatter(x, o, m, from);
     return polled ? RUN_STOP : RUN_NEXT;
+}
+
+/* Whether all active addresses are aligned and within the CTA's shared memory, without a fault: the common case, in vector code. */
+static bool all_in_shared(const struct exec *x, const u64 *address, u32 m, unsigned bytes)
+{
+    u64 size = x->warp->cta->shared_bytes, wrong = 0;
+    if (size < bytes)
+        return false;
+    u64 last = size - bytes;
+    for (u32 l = 0; l < WARP; l++) {
+        u64 offset = address[l] - SHARED_BASE;
+        u64 bad = (offset & (bytes - 1)) | (u64)(offset > last);
+        wrong |= m >> l & 1 ? bad : 0;
+    }
+    return !wrong;
 }
 
 int op_load_window(struct exec *x, const struct op *o, u32 m)
@@ -171,6 +225,13 @@ int op_load_window(struct exec *x, const struct op *o, u32 m)
     const u8 *from[WARP];
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
+    if (o->space == SPACE_SHARED && all_in_shared(x, address, m, bytes)) {
+        const u8 *shared = x->warp->cta->shared;
+        for (u32 l = 0; l < WARP; l++)
+            from[l] = shared + (m >> l & 1 ? address[l] - SHARED_BASE : 0);
+        scatter(x, o, m, from);
+        return RUN_NEXT;
+    }
     FOR_LANES(l, m)
     {
         if (WINDOW_OF(address[l]))
@@ -260,12 +321,37 @@ int op_store_generic(struct exec *x, const struct op *o, u32 m)
     return RUN_NEXT;
 }
 
+/* 32-bit elements to checked shared memory, lane after lane. Says whether memory changed. */
+static bool store_words(struct exec *x, const struct op *o, u32 m, const u64 *address)
+{
+    const u32 *source[8];
+    u32 changed = 0;
+    u8 *shared = x->warp->cta->shared;
+    for (unsigned i = 0; i < o->count; i++)
+        source[i] = AT(x, x->code->extra[o->extra + i]);
+    FOR_LANES(l, m)
+    {
+        u8 *to = shared + (address[l] - SHARED_BASE);
+        for (unsigned i = 0; i < o->count; i++) {
+            u32 before, now = source[i][l];
+            memcpy(&before, to + 4 * i, 4);
+            changed |= before ^ now;
+            memcpy(to + 4 * i, &now, 4);
+        }
+    }
+    return changed != 0;
+}
+
 int op_store_window(struct exec *x, const struct op *o, u32 m)
 {
     u64 address[WARP];
     u8 raw[WARP][32];
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
+    if (o->space == SPACE_SHARED && o->bytes == 4 && o->width == 32 && all_in_shared(x, address, m, bytes)) {
+        x->warp->progressed |= store_words(x, o, m, address);
+        return RUN_NEXT;
+    }
     gather(x, o, m, raw);
     FOR_LANES(l, m)
     {

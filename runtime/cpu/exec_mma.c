@@ -4,32 +4,54 @@
  * half an ulp of it but for near-complete cancellation. Hardware adds fewer bits in an unspecified order: compare within
  * K * 2^-23 * sum|a b|. Integers wrap, or saturate under .satfinite.
  * Thread t holds, in register r of a: row t / 4 + 8 (r & 1), k from (r / 2) 4 e + (t % 4) e on, e elements a register. */
-#include <math.h>
 #include <string.h>
 #include <runtime/cpu/exec_ops.h>
 
 enum { ROWS = 16, COLUMNS = 8, MOST_K = 32 };
 
-static float e4m3_to_f32(u32 bits)
+static inline float float_of(u32 bits)
 {
-    u32 magnitude = bits & 0x7F, wide = magnitude << 20;
     float v;
-    memcpy(&v, &wide, 4);
-    v = magnitude == 0x7F ? NAN : v * 0x1p120f; /* exponents are 120 apart; subnormals come out right */
+    memcpy(&v, &bits, 4);
+    return v;
+}
+
+/* Exponents are moved by a product, so that subnormals come out right. */
+static inline float value_f16(u32 bits)
+{
+    u32 magnitude = bits & 0x7FFF;
+    float v = float_of(magnitude << 13) * 0x1p112f;
+    v = magnitude > 0x7C00 ? float_of(0x7FFFFFFF) : magnitude == 0x7C00 ? float_of(0x7F800000) : v;
+    return bits & 0x8000 ? -v : v;
+}
+
+static inline float value_e4m3(u32 bits)
+{
+    u32 magnitude = bits & 0x7F;
+    float v = magnitude == 0x7F ? float_of(0x7FFFFFFF) : float_of(magnitude << 20) * 0x1p120f;
     return bits & 0x80 ? -v : v;
 }
 
-/* Element i of a register, as a number. */
-static double element(unsigned kind, u32 word, unsigned i)
+/* The elements of a register's 32 words as numbers: out[i * WARP + lane]. */
+#define EACH_ELEMENT(e, value)                                                                                                               \
+    for (unsigned i = 0; i < e; i++)                                                                                                         \
+        for (unsigned t = 0; t < WARP; t++) {                                                                                                \
+            u32 word = s[t];                                                                                                                 \
+            out[i * WARP + t] = (double)(value);                                                                                             \
+        }                                                                                                                                    \
+    break;
+static void elements(unsigned kind, const u32 *s, double *out)
 {
     switch (kind) {
-    case N_F16: return (double)f16_to_f32((u16)(word >> 16 * i));
-    case N_BF16: return (double)bf16_to_f32((u16)(word >> 16 * i));
-    case N_TF32: return float_to_double(FMT_F32, word & 0xFFFFE000);
-    case N_E4M3X2: return (double)e4m3_to_f32(word >> 8 * i & 0xFF);
-    case N_E5M2X2: return (double)f16_to_f32((u16)((word >> 8 * i & 0xFF) << 8));
-    case N_S8: return (double)(s32)(int8_t)(word >> 8 * i);
-    default: return (double)(word >> 8 * i & 0xFF);
+    case N_F16: EACH_ELEMENT(2, value_f16(word >> 16 * i))
+    case N_BF16: EACH_ELEMENT(2, float_of(word >> 16 * i << 16))
+    case N_TF32: EACH_ELEMENT(1, float_of(word & 0xFFFFE000))
+    case N_E4M3X2: EACH_ELEMENT(4, value_e4m3(word >> 8 * i))
+    case N_E5M2X2: EACH_ELEMENT(4, value_f16(word >> 8 * i << 8))
+    case N_S8: EACH_ELEMENT(4, (s32)(int8_t)(word >> 8 * i))
+    case N_S32: EACH_ELEMENT(1, (s32)word)
+    case N_F32: EACH_ELEMENT(1, float_of(word))
+    default: EACH_ELEMENT(4, (s32)(word >> 8 * i & 0xFF))
     }
 }
 
@@ -57,7 +79,7 @@ static const u32 *source(const struct exec *x, const struct op *o, unsigned at)
     return AT(x, x->code->extra[o->extra + at]);
 }
 
-static u32 rounded(double v, unsigned kind, u32 flags)
+static inline u32 rounded(double v, unsigned kind, u32 flags)
 {
     if (kind == N_F32) {
         float narrow = (float)v;
@@ -82,27 +104,28 @@ int sync_mma(struct exec *x, const struct part *parts, unsigned count, u32 membe
     (void)members;
     if (count > 1)
         return exec_fault(x, (unsigned)__builtin_ctz(parts[1].lanes), FAULT_LAUNCH, "an .aligned operation is executed at two places of one warp");
+    double part[4 * WARP];
     for (unsigned r = 0; r < 2 * groups; r++) {
-        const u32 *s = source(x, o, results + r);
-        for (unsigned t = 0; t < WARP; t++)
-            for (unsigned i = 0; i < e; i++)
-                a[t / 4 + 8 * (r & 1)][(r / 2) * 4 * e + (t % 4) * e + i] = element(o->order, s[t], i);
+        elements(o->order, source(x, o, results + r), part);
+        for (unsigned i = 0; i < e; i++)
+            for (unsigned t = 0; t < WARP; t++)
+                a[t / 4 + 8 * (r & 1)][(r / 2) * 4 * e + (t % 4) * e + i] = part[i * WARP + t];
     }
     for (unsigned r = 0; r < groups; r++) {
-        const u32 *s = source(x, o, results + 2 * groups + r);
-        for (unsigned t = 0; t < WARP; t++)
-            for (unsigned i = 0; i < e; i++)
-                b[r * 4 * e + (t % 4) * e + i][t / 4] = element(o->sub, s[t], i);
+        elements(o->sub, source(x, o, results + 2 * groups + r), part);
+        for (unsigned i = 0; i < e; i++)
+            for (unsigned t = 0; t < WARP; t++)
+                b[r * 4 * e + (t % 4) * e + i][t / 4] = part[i * WARP + t];
     }
     for (unsigned r = 0; r < addends; r++) {
-        const u32 *s = source(x, o, results + 3 * groups + r);
+        elements(o->space, source(x, o, results + 3 * groups + r), part);
         for (unsigned t = 0; t < WARP; t++) {
             double *row = addends == 2 ? c[t / 4 + 8 * r] : c[t / 4 + 8 * (r / 2)];
             if (addends == 2) {
-                row[2 * (t % 4)] = element(N_F16, s[t], 0);
-                row[2 * (t % 4) + 1] = element(N_F16, s[t], 1);
+                row[2 * (t % 4)] = part[t];
+                row[2 * (t % 4) + 1] = part[WARP + t];
             } else {
-                row[2 * (t % 4) + (r & 1)] = o->space == N_S32 ? (double)(s32)s[t] : float_to_double(FMT_F32, s[t]);
+                row[2 * (t % 4) + (r & 1)] = part[t];
             }
         }
     }

@@ -39,6 +39,13 @@ int op_sync(struct exec *x, const struct op *o, u32 m)
     }
     const u32 *masks = AT(x, (u32)o->imm);
     u32 members = masks[__builtin_ctz(m)], alike = 0;
+    if (m == ALL_LANES && members == ALL_LANES) { /* the common case first */
+        u32 all = ALL_LANES;
+        for (int lane = 0; lane < WARP; lane++)
+            all &= masks[lane];
+        if (all == ALL_LANES)
+            return o->sync(x, &(struct part){o, m}, 1, m);
+    }
     FOR_LANES(lane, m) alike |= (u32)(masks[lane] == members) << lane;
     if (alike == m) {
         if (m & ~members)

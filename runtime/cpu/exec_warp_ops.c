@@ -44,10 +44,37 @@ int sync_warp(struct exec *x, const struct part *parts, unsigned count, u32 memb
     return RUN_NEXT;
 }
 
+/* All 32 lanes at one instruction: bit for bit what sync_shfl does. */
+static int shfl_whole(struct exec *x, const struct op *o)
+{
+    const u32 *a = AT(x, o->a), *b = AT(x, o->b), *c = AT(x, o->c);
+    s32 from[WARP], in[WARP];
+    u32 out[WARP], inside = 0, *d = AT(x, o->d);
+    unsigned mode = o->sub;
+    for (s32 lane = 0; lane < WARP; lane++) {
+        s32 value = (s32)(b[lane] & 31), clamp = (s32)(c[lane] & 31), segment = (s32)(c[lane] >> 8 & 31);
+        s32 most = (lane & segment) | (clamp & ~segment), least = lane & segment;
+        s32 j = mode == 0 ? lane - value : mode == 1 ? lane + value : mode == 2 ? lane ^ value : least | (value & ~segment);
+        in[lane] = mode == 0 ? j >= most : j <= most;
+        from[lane] = in[lane] ? j : lane;
+    }
+    for (u32 lane = 0; lane < WARP; lane++)
+        out[lane] = a[from[lane]];
+    memcpy(d, out, sizeof out);
+    if (o->extra != NO_OPERAND) {
+        for (u32 lane = 0; lane < WARP; lane++)
+            inside |= (u32)in[lane] << lane;
+        predicate_write(x, o->extra, inside, ALL_LANES);
+    }
+    return RUN_NEXT;
+}
+
 /* Reading a thread that is no member gives the reader its own value: hardware leaves it undefined. */
 int sync_shfl(struct exec *x, const struct part *parts, unsigned count, u32 members)
 {
     u32 a[WARP], b[WARP], c[WARP], out[WARP], inside = 0;
+    if (members == ALL_LANES && count == 1)
+        return shfl_whole(x, parts[0].op);
     GATHER(a, a);
     GATHER(b, b);
     GATHER(c, c);

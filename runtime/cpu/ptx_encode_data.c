@@ -383,11 +383,13 @@ void encode_cvt(struct loader *l, const struct insn *insn, struct op *op)
     if (pair) {
         convertible(l, insn, 2, from);
         op->b = encode_operand(l, insn, &insn->operands[2], from->bits, false);
-        op->run = to->kind == N_BF16X2 && !op->flags ? lanes_best()[L_cvt_bf16x2_f32] : op_cvt_pair;
+        op->run = to->kind == N_BF16X2 && !op->flags                       ? lanes_best()[L_cvt_bf16x2_f32]
+                  : to->kind == N_E4M3X2 && op->flags == F_SATFINITE ? lanes_best()[L_cvt_e4m3x2_f32]
+                                                                           : op_cvt_pair;
         return;
     }
     if (halves) {
-        op->run = op_cvt_unpair;
+        op->run = from->kind == N_E4M3X2 && !op->flags ? lanes_best()[L_cvt_f16x2_e4m3x2] : op_cvt_unpair;
         return;
     }
     bool integral = (op->flags & F_RINT) != 0, rounds = integral || insn_has(insn, "rn") || (op->flags & (F_DIRECTED | F_RNA));

@@ -170,6 +170,20 @@ static bool parse_space(struct loader *l, bool external)
     return false;
 }
 
+/* A .param variable within an entry belongs to a call: refused with the callee's name. */
+static _Noreturn void refuse_call(struct loader *l)
+{
+    const char *at = strstr(l->at, "call");
+    at = at ? at + strcspn(at, " \t\n(") : l->at;
+    at += strspn(at, " \t\n");
+    if (*at == '(') { /* the results */
+        at += strcspn(at, ")");
+        at += strspn(at, "), \t\n");
+    }
+    int length = (int)strcspn(at, ", ;\t\n(");
+    load_fail(l, l->token.line, "calls of functions are not supported: let the compiler inline `%.*s`", length < 200 ? length : 200, at);
+}
+
 static void parse_statement(struct loader *l)
 {
     if (lex_punct(l, '{')) {
@@ -196,6 +210,8 @@ static void parse_statement(struct loader *l)
             parse_registers(l);
             return;
         }
+        if (text_is(l->token.text, "param"))
+            refuse_call(l);
         load_fail(l, l->token.line, "directive `.%.*s` is not supported within an entry", (int)shown(l).length, shown(l).at);
     }
     if (l->token.kind == T_NAME) {
