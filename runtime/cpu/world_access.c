@@ -53,6 +53,19 @@ static inline void move(void *to, const void *from, unsigned bytes) {
     }
 }
 
+static inline bool same(const void *a, const void *b, unsigned bytes) {
+    switch (bytes) {
+    case 4:
+        return memcmp(a, b, 4) == 0;
+    case 8:
+        return memcmp(a, b, 8) == 0;
+    case 16:
+        return memcmp(a, b, 16) == 0;
+    default:
+        return memcmp(a, b, bytes) == 0;
+    }
+}
+
 bool world_load(struct world *world, struct warp *warp, unsigned thread, uint64_t address, void *to, unsigned bytes,
                 enum order order, enum scope scope, struct fault *fault) {
     (void)thread;
@@ -112,7 +125,7 @@ bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64
             return wire_send(world, resident_of(warp), thread, m->backing, at, from, bytes, false, fault);
         }
     }
-    if (memcmp(at, from, bytes) == 0) return true;
+    if (same(at, from, bytes)) return true;
     *changed = true;
     move(at, from, bytes);
     return true;
