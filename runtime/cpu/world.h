@@ -97,15 +97,19 @@ struct watch { /* of a warp: what it polled last (0: nothing), and since when it
     bool polled; /* in this window */
 };
 
+struct word_list { /* in order of issue; NO_WORD: none */
+    int first, last;
+};
+
 struct resident { /* a CTA that has room on an SM; cta is first: exec's pointer is ours */
     struct cta cta;
     struct launch *launch;
     unsigned sm;
     unsigned slot; /* in device->residents */
     bool trigger_counted, ended;
-    unsigned pending;          /* words on their way */
-    int first_word, last_word; /* NO_WORD: none */
-    struct watch *watches;     /* a warp */
+    unsigned pending;        /* words on their way */
+    struct word_list *lists; /* of them: a warp's each, then the CTA's ordered ones; NULL before the first word */
+    struct watch *watches;   /* a warp */
 };
 
 struct launch { /* a grid from its launch call to its completion; grid is first */
@@ -200,18 +204,20 @@ struct stream {
 
 /* ---- late stores -------------------------------------------------------------------------------- */
 enum word_state { WORD_FREE, WORD_FLYING, WORD_HELD };
-enum word_order { ORDERED_FOR_THREAD, ORDERED_FOR_WARP, ORDERED_FOR_CTA }; /* whose fence lands it */
+
 struct word {             /* up to 4 bytes of one aligned word, on their way to another device */
     uint64_t due, serial; /* due: a turn */
     uint8_t *at;          /* of the aligned word */
     struct backing *backing;
     struct resident *source;
-    int next, previous;               /* of the source, in order of issue */
+    int next, previous; /* of a list of the source */
+    unsigned list;
     int bucket_next, bucket_previous; /* newest first */
     unsigned thread;
     uint8_t value[4];
     uint8_t bytes; /* mask */
-    uint8_t state, order;
+    uint8_t state;
+    bool for_warp;  /* a fence of any thread of its warp lands it; one in the CTA's list: any thread of the CTA */
     bool multicast; /* the source's own loads do not see it */
     bool fenced;    /* held although a fence ordered it: lands first of all when released */
 };
@@ -226,7 +232,7 @@ struct wire {
     int capacity, free_first;
     struct flight *heap;
     int heap_count, heap_capacity;
-    int *buckets; /* a power of two of chains */
+    int *buckets; /* a power of two of chains, at least as many as words */
     unsigned bucket_count;
     unsigned flying, held;
     uint64_t serial;

@@ -62,6 +62,7 @@ static void complete_if_so(struct world *world, struct launch *launch) {
 
 static void free_resident(struct resident *resident) {
     free(resident->watches);
+    free(resident->lists);
     free(resident);
 }
 

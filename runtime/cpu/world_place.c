@@ -100,7 +100,7 @@ static struct resident *make_resident(struct world *world, struct launch *launch
     resident->cta.grid = &launch->grid;
     resident->launch = launch;
     resident->sm = sm;
-    resident->first_word = resident->last_word = NO_WORD;
+
     resident->watches = calloc(launch->warps, sizeof *resident->watches);
     if (resident->watches && add_resident(launch->grid.device, resident)) {
         for (unsigned w = 0; w < launch->warps; w++)

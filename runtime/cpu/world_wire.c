@@ -8,13 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int *empty_buckets(unsigned count) {
+    int *buckets = malloc(count * sizeof *buckets);
+    for (unsigned i = 0; buckets && i < count; i++)
+        buckets[i] = NO_WORD;
+    return buckets;
+}
+
 int wire_begin(struct wire *wire) {
-    *wire = (struct wire){.free_first = NO_WORD, .bucket_count = 4096};
-    wire->buckets = malloc(wire->bucket_count * sizeof *wire->buckets);
-    if (!wire->buckets) return -1;
-    for (unsigned i = 0; i < wire->bucket_count; i++)
-        wire->buckets[i] = NO_WORD;
-    return 0;
+    *wire = (struct wire){.free_first = NO_WORD, .bucket_count = 1024};
+    wire->buckets = empty_buckets(wire->bucket_count);
+    return wire->buckets ? 0 : -1;
 }
 
 void wire_end(struct wire *wire) {
@@ -32,6 +36,34 @@ static int *bucket_of(const struct wire *wire, const uint8_t *at) {
     return &wire->buckets[(hash >> 40) & (wire->bucket_count - 1)];
 }
 
+static void enter_bucket(struct wire *wire, int index) {
+    struct word *word = &wire->words[index];
+    int *bucket = bucket_of(wire, word->at);
+    word->bucket_previous = NO_WORD;
+    word->bucket_next = *bucket;
+    if (*bucket != NO_WORD) wire->words[*bucket].bucket_previous = index;
+    *bucket = index;
+}
+
+/* Chains stay short. Words enter again oldest first, so that chains stay newest first. */
+static void grow_buckets(struct wire *wire, int words) {
+    int *buckets = empty_buckets((unsigned)words);
+    if (!buckets) return; /* long chains, then */
+    struct wire old = *wire;
+    wire->buckets = buckets;
+    wire->bucket_count = (unsigned)words;
+    for (unsigned b = 0; b < old.bucket_count; b++) {
+        int last = NO_WORD;
+        for (int i = old.buckets[b]; i != NO_WORD; i = wire->words[i].bucket_next)
+            last = i;
+        for (int i = last, previous; i != NO_WORD; i = previous) {
+            previous = wire->words[i].bucket_previous;
+            enter_bucket(wire, i);
+        }
+    }
+    free(old.buckets);
+}
+
 static int take_word(struct wire *wire) {
     if (wire->free_first == NO_WORD) {
         int capacity = wire->capacity ? wire->capacity * 2 : 1024;
@@ -43,50 +75,58 @@ static int take_word(struct wire *wire) {
         wire->free_first = wire->capacity;
         wire->words = words;
         wire->capacity = capacity;
+        if ((unsigned)capacity > wire->bucket_count) grow_buckets(wire, capacity);
     }
     int index = wire->free_first;
     wire->free_first = wire->words[index].next;
     return index;
 }
 
+static void append_to_list(struct wire *wire, int index, unsigned which) {
+    struct word *word = &wire->words[index];
+    struct word_list *list = &word->source->lists[which];
+    word->list = which;
+    word->next = NO_WORD;
+    word->previous = list->last;
+    if (list->last != NO_WORD)
+        wire->words[list->last].next = index;
+    else
+        list->first = index;
+    list->last = index;
+}
+
+static void leave_list(struct wire *wire, int index) {
+    const struct word *word = &wire->words[index];
+    struct word_list *list = &word->source->lists[word->list];
+    if (word->previous != NO_WORD)
+        wire->words[word->previous].next = word->next;
+    else
+        list->first = word->next;
+    if (word->next != NO_WORD)
+        wire->words[word->next].previous = word->previous;
+    else
+        list->last = word->previous;
+}
+
 static void link_word(struct wire *wire, int index) {
     struct word *word = &wire->words[index];
-    int *bucket = bucket_of(wire, word->at);
-    word->bucket_previous = NO_WORD;
-    word->bucket_next = *bucket;
-    if (*bucket != NO_WORD) wire->words[*bucket].bucket_previous = index;
-    *bucket = index;
-    struct resident *source = word->source;
-    word->next = NO_WORD;
-    word->previous = source->last_word;
-    if (source->last_word != NO_WORD)
-        wire->words[source->last_word].next = index;
-    else
-        source->first_word = index;
-    source->last_word = index;
-    source->pending++;
-    source->launch->pending++;
+    enter_bucket(wire, index);
+    append_to_list(wire, index, word->thread / WARP);
+    word->source->pending++;
+    word->source->launch->pending++;
     word->backing->pending++;
 }
 
 static void unlink_word(struct wire *wire, int index) {
     struct word *word = &wire->words[index];
-    struct resident *source = word->source;
     if (word->bucket_previous != NO_WORD)
         wire->words[word->bucket_previous].bucket_next = word->bucket_next;
     else
         *bucket_of(wire, word->at) = word->bucket_next;
     if (word->bucket_next != NO_WORD) wire->words[word->bucket_next].bucket_previous = word->bucket_previous;
-    if (word->previous != NO_WORD)
-        wire->words[word->previous].next = word->next;
-    else
-        source->first_word = word->next;
-    if (word->next != NO_WORD)
-        wire->words[word->next].previous = word->previous;
-    else
-        source->last_word = word->previous;
-    source->pending--;
-    source->launch->pending--;
+    leave_list(wire, index);
+    word->source->pending--;
+    word->source->launch->pending--;
     word->backing->pending--;
     word->state = WORD_FREE;
     word->next = wire->free_first;
@@ -187,9 +227,25 @@ static bool send_word(struct world *world, const struct word *draft, bool held) 
     return true;
 }
 
+static bool make_lists(struct resident *source) {
+    unsigned count = source->launch->warps + 1;
+    source->lists = malloc(count * sizeof *source->lists);
+    for (unsigned i = 0; source->lists && i < count; i++)
+        source->lists[i] = (struct word_list){NO_WORD, NO_WORD};
+    return source->lists != NULL;
+}
+
+static bool out_of_memory(struct fault *fault) {
+    fault->code = RESULT_LAUNCH_FAILED;
+    fault->text[0] = 0;
+    text_add(fault->text, sizeof fault->text, "out of host memory for stores on their way to other devices");
+    return false;
+}
+
 bool wire_send(struct world *world, struct resident *source, unsigned thread, struct backing *backing, uint8_t *at,
                const uint8_t *from, unsigned bytes, bool multicast, struct fault *fault) {
     bool held = wire_is_held(source->launch->grid.device, backing->owner);
+    if (!source->lists && !make_lists(source)) return out_of_memory(fault);
     if (!held && (world->options.schedule != DCPKCPU_RANDOM || world->options.store_delay == 0)) {
         memcpy(at, from, bytes);
         return true;
@@ -201,12 +257,7 @@ bool wire_send(struct world *world, struct resident *source, unsigned thread, st
             .at = at + done - in_word, .backing = backing, .source = source, .thread = thread, .multicast = multicast};
         memcpy(draft.value + in_word, from + done, count);
         draft.bytes = (uint8_t)(((1u << count) - 1) << in_word);
-        if (!send_word(world, &draft, held)) {
-            fault->code = RESULT_LAUNCH_FAILED;
-            fault->text[0] = 0;
-            text_add(fault->text, sizeof fault->text, "out of host memory for stores on their way to other devices");
-            return false;
-        }
+        if (!send_word(world, &draft, held)) return out_of_memory(fault);
         done += count;
     }
     return true;
@@ -258,43 +309,54 @@ static void land_or_mark(struct world *world, int index) {
         wire_land(world, index);
 }
 
-static bool is_ordered(const struct word *word, unsigned thread) {
-    return word->thread == thread || word->order == ORDERED_FOR_CTA ||
-           (word->order == ORDERED_FOR_WARP && word->thread / WARP == thread / WARP);
+enum { ANY_THREAD = -1 };
+
+/* Those of a list that a fence of the thread lands. source outlives the loop: its CTA has not ended. */
+static void land_list(struct world *world, const struct word_list *list, int thread) {
+    for (int i = list->first, next; i != NO_WORD; i = next) {
+        const struct word *word = &world->wire.words[i];
+        next = word->next;
+        if (thread == ANY_THREAD || word->for_warp || word->thread == (unsigned)thread) land_or_mark(world, i);
+    }
 }
 
-/* source outlives the loop: its CTA has not ended. */
 void wire_land_ordered(struct world *world, struct resident *source, unsigned thread) {
-    for (int i = source->first_word, next; i != NO_WORD; i = next) {
-        next = world->wire.words[i].next;
-        if (is_ordered(&world->wire.words[i], thread)) land_or_mark(world, i);
-    }
+    land_list(world, &source->lists[source->launch->warps], ANY_THREAD);
+    land_list(world, &source->lists[thread / WARP], (int)thread);
 }
 
 void wire_land_all(struct world *world, struct resident *source) {
-    for (int i = source->first_word, next; i != NO_WORD; i = next) {
-        next = world->wire.words[i].next;
-        land_or_mark(world, i);
-    }
+    land_list(world, &source->lists[source->launch->warps], ANY_THREAD);
+    for (unsigned w = 0; w < source->launch->warps; w++)
+        land_list(world, &source->lists[w], ANY_THREAD);
 }
 
 void wire_land_bytes(struct world *world, struct resident *source, const uint8_t *at, unsigned bytes) {
-    for (int i = source->first_word, next; i != NO_WORD; i = next) {
-        const struct word *word = &world->wire.words[i];
-        next = word->next;
-        if (word->at < at + bytes && word->at + 4 > at && word->state == WORD_FLYING) wire_land(world, i);
+    const struct wire *wire = &world->wire;
+    for (const uint8_t *base = at - ((uintptr_t)at & 3); base < at + bytes; base += 4) {
+        int oldest = NO_WORD; /* each turn lands one, until none is left that may */
+        do {
+            oldest = NO_WORD;
+            for (int i = *bucket_of(wire, base); i != NO_WORD; i = wire->words[i].bucket_next)
+                if (wire->words[i].at == base && wire->words[i].source == source && wire->words[i].state == WORD_FLYING)
+                    oldest = i;
+            if (oldest != NO_WORD) wire_land(world, oldest);
+        } while (oldest != NO_WORD);
     }
 }
 
 void wire_order(struct world *world, struct resident *source, int warp) {
-    for (int i = source->last_word; i != NO_WORD; i = world->wire.words[i].previous) {
-        struct word *word = &world->wire.words[i];
-        if (warp < 0 && word->order == ORDERED_FOR_CTA) return; /* so is all before it */
-        if (warp < 0)
-            word->order = ORDERED_FOR_CTA;
-        else if (word->thread / WARP == (unsigned)warp && word->order == ORDERED_FOR_THREAD)
-            word->order = ORDERED_FOR_WARP;
+    struct wire *wire = &world->wire;
+    if (warp >= 0) {
+        for (int i = source->lists[warp].first; i != NO_WORD; i = wire->words[i].next)
+            wire->words[i].for_warp = true;
+        return;
     }
+    for (unsigned w = 0; w < source->launch->warps; w++)
+        for (int i; (i = source->lists[w].first) != NO_WORD;) {
+            leave_list(wire, i);
+            append_to_list(wire, i, source->launch->warps);
+        }
 }
 
 void wire_overlay(const struct world *world, const struct resident *source, const uint8_t *at, uint8_t *to,
