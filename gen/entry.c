@@ -273,11 +273,14 @@ static void write_header(lua_State *L, const dcpk_entry_info *e, const char *con
     write_format(L, ".reqntid %u, %u, %u", e->block[0], e->block[1], e->block[2]);
     if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
         write_format(L, ".reqnctapercluster %u, %u, %u", e->cluster[0], e->cluster[1], e->cluster[2]);
+    if (lua_getfield(L, 1, "min_ctas") != LUA_TNIL) /* bounds the registers: 65536 / (min_ctas * threads) a thread */
+        write_format(L, ".minnctapersm %d", (int)check_integer(L, -1, "kernel{}: min_ctas", 1, 32));
+    lua_pop(L, 1);
     write_format(L, "{");
 }
 
 static int kernel(lua_State *L) {
-    static const char *const fields[] = {"name", "grid", "block", "cluster", "shared", "resident", "params", NULL};
+    static const char *const fields[] = {"name", "grid", "block", "cluster", "shared", "resident", "min_ctas", "params", NULL};
     struct host *host = host_of(L);
     const char *docs[DCPK_IMAGE_MAX_PARAMS] = {NULL};
     if (lua_gettop(L) != 1 || !lua_istable(L, 1))

@@ -2,7 +2,7 @@
 --   rows [B, D*H, 512] BF16, rows_lse [B, D*H] F32 base 2, lens [B/q] S32 (local), totals [B/q] S32 (global): from the decode
 --   kv_b [H*256, 512] BF16, gate [B, pitch] BF16 (first column of this rank's gate) -> output [B, H*128] BF16
 --   mailboxes partial [2, D, cap, H, 512], lse [2, D, cap, H]; re-arms them as it reads, and the query mailbox of this use.
--- Forms, all with CTAs of 512 threads:
+-- Forms, all with CTAs of 512 threads, one an SM (min_ctas = 1 leaves each thread 128 registers):
 --   split=0  grid (H, ceil(B/16), Z): every CTA pushes, those of z = 0 then merge. Resident as a whole: merge CTAs poll for
 --            what other ranks' CTAs of this kernel push.
 --   split=1  a push kernel that never polls, then a merge kernel (H, ceil(B/16)) that may run in waves.
@@ -152,7 +152,8 @@ end
 
 local chain = { "chain_waits" }
 if alone then
-  kernel { grid = { spec.heads, tiles }, block = { THREADS }, params = names(merge.params, chain) }
+  kernel { grid = { spec.heads, tiles }, block = { THREADS }, min_ctas = 1,
+           params = names(merge.params, chain) }
   thread_ids(spec.heads, tiles)
   local m, from = merge.open(tid), sources.from_rows
   merge.weights(m, "")
@@ -177,13 +178,13 @@ elseif split then
   push_unless_dead(b, p)
 |   ret;
 
-  kernel { name = "dcp_value_merge", grid = { spec.heads, tiles }, block = { THREADS },
+  kernel { name = "dcp_value_merge", grid = { spec.heads, tiles }, block = { THREADS }, min_ctas = 1,
            params = names(box.params, merge.params, chain) }
   merge_entry(spec.heads, tiles, 1)
 else
   local pushers = min(max(1, room // mergers), ceil_div(chunks, mergers * 4 * THREADS))
   rule(mergers <= room, "split=0 needs heads * ceil(batch/16) <= sms - reserve, so that the grid is resident as a whole; use split=1")
-  kernel { grid = { spec.heads, tiles, pushers }, block = { THREADS }, resident = true,
+  kernel { grid = { spec.heads, tiles, pushers }, block = { THREADS }, min_ctas = 1, resident = true,
            params = names(box.params, push.params, merge.params, chain) }
   merge_entry(spec.heads, tiles, pushers, push_unless_dead)
 end

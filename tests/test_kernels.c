@@ -38,6 +38,12 @@ START_TEST(a_kernel_declares_its_entry) {
 }
 END_TEST
 
+START_TEST(min_ctas_bounds_the_registers) {
+    expect_text(ptx_of("kernel{grid={1}, block={32}, min_ctas=2}\n|   ret;\n"),
+                ".reqntid 32, 1, 1\n.minnctapersm 2\n{\n");
+}
+END_TEST
+
 START_TEST(a_template_may_hold_several_kernels) {
     const char *ptx = ptx_of("kernel{name='a', grid={1}, block={32}, params={'rows'}}\n|   ret;\n"
                              "kernel{name='b', grid={2}, block={64}}\n|   griddepcontrol.wait;\n|   ret;\n");
@@ -68,6 +74,7 @@ static const struct {
     {"kernel{grid={32}, block={32}, cluster={8, 4}}", "a cluster of 32 CTAs"},
     {"kernel{grid={1}, block={32}, shared=232449}", "shared is an integer from 0 to 232448"},
     {"kernel{grid={1}, block={32}, resident=1}", "resident is true or false"},
+    {"kernel{grid={1}, block={32}, min_ctas=0}", "min_ctas is an integer from 1 to 32"},
     {"kernel{grid={1}, block={32}, name='a-b'}", "is not a name"},
     {"kernel{grid={1}, block={32}, params={'rosw'}}", "is called 'rosw' (nearest: rows); there are: qkv q_a_norm qc"},
     {"kernel{grid={1}, block={32}, params={'rows', 'rows'}}", "parameter rows stands twice"},
@@ -223,6 +230,7 @@ int main(void) {
     TCase *c = tcase_create("kernels");
     tcase_add_checked_fixture(c, expanding_setup, expanding_teardown);
     tcase_add_test(c, a_kernel_declares_its_entry);
+    tcase_add_test(c, min_ctas_bounds_the_registers);
     tcase_add_test(c, a_template_may_hold_several_kernels);
     tcase_add_loop_test(c, a_wrong_kernel_is_refused_at_its_line, 0, (int)(sizeof bad_kernels / sizeof bad_kernels[0]));
     tcase_add_test(c, module_scope_variables_may_stand_outside);
