@@ -239,6 +239,11 @@ START_TEST(libraries_that_cannot_load_say_why) {
 END_TEST
 
 /* An image by hand: an ELF header without sections, the parts of image_find.h, a line map with one file. */
+static void put_bytes(unsigned char *to, const void *from, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = ((const unsigned char *)from)[i];
+}
+
 static size_t hand_made_image(unsigned char *blob, const char *ptx, uint32_t template_line) {
     uint32_t lines = 1;
     for (const char *p = ptx; *p; p++)
@@ -247,21 +252,21 @@ static size_t hand_made_image(unsigned char *blob, const char *ptx, uint32_t tem
              map_bytes = 8 + 8 * (uint64_t)lines + 8;
     uint64_t meta = (map + map_bytes + 15) / 16 * 16, preimage = meta + 16, total = preimage + 16 + IMAGE_FOOTER_BYTES;
     memset(blob, 0, total);
-    memcpy(blob, "\177ELF\2\1\1", 7);
+    put_bytes(blob, "\177ELF\2\1\1", 7);
     unsigned char *header = blob + 64;
     const uint32_t head[2] = {IMAGE_FORMAT, IMAGE_HEADER_BYTES};
     const uint64_t table[11] = {total, 0, 64, at, strlen(ptx), map, map_bytes, meta, 0, preimage, 0};
-    memcpy(header, IMAGE_MAGIC, 8);
-    memcpy(header + 8, head, 8);
-    memcpy(header + 16, table, sizeof table);
-    memcpy(blob + at, ptx, strlen(ptx));
+    put_bytes(header, IMAGE_MAGIC, 8);
+    put_bytes(header + 8, head, 8);
+    put_bytes(header + 16, table, sizeof table);
+    put_bytes(blob + at, ptx, strlen(ptx));
     const uint32_t counts[2] = {lines, 1};
-    memcpy(blob + map, counts, 8);
+    put_bytes(blob + map, counts, 8);
     for (uint32_t i = 0; i < lines; i++) {
         const uint32_t row[2] = {0, template_line + i};
-        memcpy(blob + map + 8 + 8 * i, row, 8);
+        put_bytes(blob + map + 8 + 8 * i, row, 8);
     }
-    memcpy(blob + map + 8 + 8 * (uint64_t)lines, "t.lua", 6);
+    put_bytes(blob + map + 8 + 8 * (uint64_t)lines, "t.lua", 6);
     return total;
 }
 

@@ -62,9 +62,10 @@ static cu_result take_blob(struct library *library, const void *code, const char
 }
 
 static bool add_kernels(struct world *world, struct library *library) {
-    library->kernel_count = ptx_function_count(library->module);
-    library->kernels = calloc(library->kernel_count ? library->kernel_count : 1, sizeof *library->kernels);
+    unsigned count = ptx_function_count(library->module);
+    library->kernels = calloc(count ? count : 1, sizeof *library->kernels);
     if (!library->kernels) return false;
+    library->kernel_count = count;
     for (unsigned k = 0; k < library->kernel_count; k++) {
         struct kernel *kernel = &library->kernels[k];
         kernel->library = library;
@@ -85,7 +86,7 @@ static bool add_kernels(struct world *world, struct library *library) {
 }
 
 void library_free(struct world *world, struct library *library) {
-    for (unsigned k = 0; library->kernels && k < library->kernel_count; k++) {
+    for (unsigned k = 0; k < library->kernel_count; k++) {
         handle_remove(world, &library->kernels[k]);
         for (int d = 0; d < MAX_DEVICES; d++)
             handle_remove(world, &library->kernels[k].functions[d]);
@@ -169,18 +170,25 @@ static struct library *library_of(struct call *call, cu_library handle) {
     return NULL;
 }
 
+static void unload_variables(struct world *world, const struct library *library) {
+    unsigned count = ptx_variable_count(library->module);
+    for (int d = 0; d < world->device_count; d++) {
+        const uint64_t *addresses = library->variables[d];
+        for (unsigned v = 0; addresses && v < count; v++) {
+            struct mapping *mapping = memory_range(world, addresses[v], 1);
+            if (mapping) memory_free(world, mapping);
+        }
+    }
+}
+
 /* Waits for every device: a running grid executes the module's code. */
 cu_result cpu_library_unload(cu_library handle) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
     struct library *library = library_of(&call, handle);
     if (library) call_run(&call, all_devices_idle, call.world);
-    if (!call.result) {
-        for (int d = 0; d < call.world->device_count; d++)
-            for (unsigned v = 0; library->variables[d] && v < ptx_variable_count(library->module); v++) {
-                struct mapping *mapping = memory_range(call.world, library->variables[d][v], 1);
-                if (mapping) memory_free(call.world, mapping);
-            }
+    if (library && !call.result) {
+        unload_variables(call.world, library);
         library_free(call.world, library);
     }
     return call_end(&call);

@@ -141,7 +141,9 @@ struct mapping *memory_alloc(struct world *world, int owner, uint64_t bytes) {
 static void drop_bytes(struct world *world, struct backing *backing) {
     uint64_t whole = granules_of(backing->bytes) << GRANULE_SHIFT;
     /* Mapping afresh rather than advising: the pages go, and reads by stray host code fault. */
-    mmap(backing->memory, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    void *fresh =
+        mmap(backing->memory, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (fresh == MAP_FAILED) mprotect(backing->memory, whole, PROT_NONE);
     backing->live = false;
     world->arena.bytes_live -= backing->bytes;
     if (backing->owner >= 0) world->devices[backing->owner].memory_used -= backing->bytes;

@@ -131,7 +131,7 @@ static bool start_cta(struct world *world, struct launch *launch, unsigned sm, u
 }
 
 static bool place_cluster(struct world *world, struct device *device, struct launch *launch) {
-    unsigned sms[CLUSTER_CTAS], all = (unsigned)world->options.sms;
+    unsigned sms[CLUSTER_CTAS] = {0}, all = (unsigned)world->options.sms;
     bool adversary = world->options.schedule == DCPKCPU_RANDOM;
     if (!find_cluster(device, launch, adversary ? world_below(world, all) : device->sm_turn, sms)) return false;
     device->sm_turn = (sms[launch->cluster_ctas - 1] + 1) % all;

@@ -12,9 +12,9 @@ enum { MOST_GROUPS = 10 };
 struct group { /* warps of one grid in one state that look at one allocation */
     const struct launch *launch;
     const struct mapping *mapping;
-    enum warp_state state;
     const struct resident *resident; /* of the first such warp */
     const struct warp *warp;
+    enum warp_state state;
     unsigned count;
 };
 
