@@ -48,17 +48,8 @@ static void make_rows(struct random *random) {
 static void open_bench(void) {
     dcpk_error error;
     dcpk_device_options options = {.size = sizeof options, .kind = "cpu", .pdl = 1, .multicast = -1};
-    struct random random;
     dcpk_error_init(&error);
-    random_seed(&random, 5);
     bench.gen = exchange_gen(NULL);
-    bench.qkv = malloc((size_t)MOST_ROWS * PITCH * 2);
-    bench.got = malloc((size_t)MOST_ROWS * REF_Q_LORA * 2 + GUARD);
-    ck_assert(bench.qkv && bench.got);
-    make_rows(&random);
-    for (int i = 0; i < REF_Q_LORA; i++) {
-        bench.gamma[i] = bf16_from_double(1 + random_normal(&random) / 3);
-    }
     MUST(dcpk_device_open(&options, &bench.device, &error));
     MUST(dcpk_stream_create(bench.device, &bench.stream, &error));
     MUST(dcpk_mem_alloc(bench.device, (uint64_t)MOST_ROWS * PITCH * 2, &bench.d_qkv, &error));
@@ -68,11 +59,24 @@ static void open_bench(void) {
     MUST(dcpk_mem_write(bench.device, bench.d_gamma, bench.gamma, sizeof bench.gamma, &error));
 }
 
+/* Once, before the tests fork. */
+static void make_inputs(void) {
+    struct random random;
+    random_seed(&random, 5);
+    bench.qkv = malloc((size_t)MOST_ROWS * PITCH * 2);
+    bench.got = malloc((size_t)MOST_ROWS * REF_Q_LORA * 2 + GUARD);
+    if (!bench.qkv || !bench.got) {
+        abort();
+    }
+    make_rows(&random);
+    for (int i = 0; i < REF_Q_LORA; i++) {
+        bench.gamma[i] = bf16_from_double(1 + random_normal(&random) / 3);
+    }
+}
+
 static void close_bench(void) {
     dcpk_device_close(bench.device);
     dcpk_gen_close(bench.gen);
-    free(bench.qkv);
-    free(bench.got);
 }
 
 static dcpk_kernel *load_norm(int32_t batch, int32_t tiled_from) {
@@ -201,6 +205,32 @@ START_TEST(norm_sums_in_the_stated_order_to_the_last_bit) {
 }
 END_TEST
 
+/* x * rr first: with x near 2^56 and gamma near 2^74 or 2^-74, x * gamma would overflow and rr * gamma lose its bits.
+ */
+START_TEST(norm_scales_in_the_stated_order) {
+    dcpk_error error;
+    struct random random;
+    uint16_t x[2 * PITCH], want[REF_Q_LORA];
+    dcpk_error_init(&error);
+    random_seed(&random, 17);
+    for (int i = 0; i < REF_Q_LORA; i++) {
+        x[i] = x[PITCH + i] = bf16_from_double(ldexp(1 + random_uniform(&random), 56));
+        bench.gamma[i] = bf16_from_double(ldexp(1 + random_uniform(&random), i % 2 ? 74 : -74));
+    }
+    MUST(dcpk_mem_write(bench.device, bench.d_qkv, x, sizeof x, &error));
+    MUST(dcpk_mem_write(bench.device, bench.d_gamma, bench.gamma, sizeof bench.gamma, &error));
+    run_norm(2, _i ? 1 : 513);
+    reference_norm(x, bench.gamma, (double)eps, want, NULL);
+    for (int row = 0; row < 2; row++) {
+        const uint16_t *got = bench.got + row * REF_Q_LORA;
+        ck_assert_uint_eq(reference_norm_replay(_i ? FORM_TILED : FORM_SCALAR, x, bench.gamma, eps, 2, got), 0);
+        for (int i = 0; i < REF_Q_LORA; i++) {
+            ck_assert_uint_le(bf16_steps(got[i], want[i]), 1);
+        }
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("norm");
     TCase *tests = tcase_create("norm");
@@ -211,5 +241,10 @@ int main(void) {
     tcase_add_loop_test(tests, norm_tiled_form_is_exact_at_every_batch, 0, BATCHES);
     tcase_add_test(tests, norm_tiled_from_says_where_the_tiled_form_begins);
     tcase_add_loop_test(tests, norm_sums_in_the_stated_order_to_the_last_bit, 0, 2);
-    return exchange_main(suite);
+    tcase_add_loop_test(tests, norm_scales_in_the_stated_order, 0, 2);
+    make_inputs();
+    int result = exchange_main(suite);
+    free(bench.qkv);
+    free(bench.got);
+    return result;
 }
