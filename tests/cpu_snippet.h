@@ -7,22 +7,28 @@
 
 #include "tests/cpu_world.h"
 
-struct snippet_in { uint64_t a, b, c, x; };
-struct snippet_out { uint64_t d, e; };
+struct snippet_in {
+    uint64_t a, b, c, x;
+};
+struct snippet_out {
+    uint64_t d, e;
+};
 
 /* kind: what the snippet leaves: 'l' D and E, 'w' d (and e), 'h' hd, 'p' predicates p (and q) */
-static inline void evaluate(const char *snippet, char kind, const struct snippet_in *in, struct snippet_out *out, size_t count) {
-    static const char head[] = PTX_HEAD ".visible .entry f(.param .u64 in, .param .u64 out, .param .u64 n, .param .u64 unused) {\n"
-                               ".reg .b64 A, B, C, X, D, E, F, from, to, count; .reg .b32 a, b, c, x, d, e, f, g, thread, blk;\n"
-                               ".reg .b16 ha, hb, hc, hd, he, hf, hg; .reg .pred p, q, r, s;\n"
-                               "ld.param.u64 from, [in]; ld.param.u64 to, [out]; ld.param.u64 count, [n];\n"
-                               "mov.u32 thread, %ntid.x; mov.u32 blk, %ctaid.x; mul.lo.u32 blk, blk, thread; mov.u32 thread, %tid.x;\n"
-                               "add.u32 thread, thread, blk; cvt.u64.u32 D, thread; setp.ge.u64 p, D, count; @p exit;\n"
-                               "shl.b64 E, D, 5; add.u64 from, from, E; shl.b64 E, D, 4; add.u64 to, to, E;\n"
-                               "ld.global.v2.u64 {A, B}, [from]; ld.global.v2.u64 {C, X}, [from+16];\n"
-                               "cvt.u32.u64 a, A; cvt.u32.u64 b, B; cvt.u32.u64 c, C; cvt.u32.u64 x, X;\n"
-                               "cvt.u16.u64 ha, A; cvt.u16.u64 hb, B; cvt.u16.u64 hc, C;\n"
-                               "mov.u64 D, 0; mov.u64 E, 0; mov.u32 d, 0; mov.u32 e, 0; setp.ne.u32 q, a, a;\n";
+static inline void evaluate(const char *snippet, char kind, const struct snippet_in *in, struct snippet_out *out,
+                            size_t count) {
+    static const char head[] = PTX_HEAD
+        ".visible .entry f(.param .u64 in, .param .u64 out, .param .u64 n, .param .u64 unused) {\n"
+        ".reg .b64 A, B, C, X, D, E, F, from, to, count; .reg .b32 a, b, c, x, d, e, f, g, thread, blk;\n"
+        ".reg .b16 ha, hb, hc, hd, he, hf, hg; .reg .pred p, q, r, s;\n"
+        "ld.param.u64 from, [in]; ld.param.u64 to, [out]; ld.param.u64 count, [n];\n"
+        "mov.u32 thread, %ntid.x; mov.u32 blk, %ctaid.x; mul.lo.u32 blk, blk, thread; mov.u32 thread, %tid.x;\n"
+        "add.u32 thread, thread, blk; cvt.u64.u32 D, thread; setp.ge.u64 p, D, count; @p exit;\n"
+        "shl.b64 E, D, 5; add.u64 from, from, E; shl.b64 E, D, 4; add.u64 to, to, E;\n"
+        "ld.global.v2.u64 {A, B}, [from]; ld.global.v2.u64 {C, X}, [from+16];\n"
+        "cvt.u32.u64 a, A; cvt.u32.u64 b, B; cvt.u32.u64 c, C; cvt.u32.u64 x, X;\n"
+        "cvt.u16.u64 ha, A; cvt.u16.u64 hb, B; cvt.u16.u64 hc, C;\n"
+        "mov.u64 D, 0; mov.u64 E, 0; mov.u32 d, 0; mov.u32 e, 0; setp.ne.u32 q, a, a;\n";
     const char *tail = kind == 'w'   ? "cvt.u64.u32 D, d; cvt.u64.u32 E, e;\n"
                        : kind == 'h' ? "cvt.u64.u16 D, hd;\n"
                        : kind == 'p' ? "selp.u64 D, 1, 0, p; selp.u64 E, 1, 0, q;\n"

@@ -1,4 +1,5 @@
-/* test_cpu_cvt.c - cvt against rounding by search: all inputs where there are 65536, spreads elsewhere; integers against C. */
+/* test_cpu_cvt.c - cvt against rounding by search: all inputs where there are 65536, spreads elsewhere; integers
+ * against C. */
 #include "tests/cpu_numbers.h"
 #include "tests/cpu_snippet.h"
 
@@ -7,8 +8,8 @@ static struct snippet_in in[CASES];
 static struct snippet_out out[CASES];
 
 static void each_is(const char *snippet, size_t i, uint64_t want) {
-    ck_assert_msg(out[i].d == want, "%s of %016llx %016llx: %llx, not %llx", snippet, (unsigned long long)in[i].a, (unsigned long long)in[i].b,
-                  (unsigned long long)out[i].d, (unsigned long long)want);
+    ck_assert_msg(out[i].d == want, "%s of %016llx %016llx: %llx, not %llx", snippet, (unsigned long long)in[i].a,
+                  (unsigned long long)in[i].b, (unsigned long long)out[i].d, (unsigned long long)want);
 }
 
 /* f32 inputs: every upper half, with lower halves that lie on, beside and between the halfway points */
@@ -21,7 +22,10 @@ static void fill_upper_halves(void) {
 }
 
 START_TEST(every_half_widens_to_its_value) {
-    static const struct { const char *snippet; const struct format *format; } rows[] = {{"cvt.f32.f16 d, ha;", &F16}, {"cvt.f32.bf16 d, ha;", &BF16}};
+    static const struct {
+        const char *snippet;
+        const struct format *format;
+    } rows[] = {{"cvt.f32.f16 d, ha;", &F16}, {"cvt.f32.bf16 d, ha;", &BF16}};
     machine_with(fair(1, 8));
     for (uint32_t i = 0; i < CASES; i++)
         in[i].a = i;
@@ -42,27 +46,32 @@ START_TEST(every_pair_of_fp8_widens_to_its_values) {
     evaluate(snippet, 'w', in, out, CASES);
     for (uint32_t i = 0; i < CASES; i++) {
         double low = small_value(f, i & 255), high = small_value(f, i >> 8);
-        each_is(snippet, i, small_rounded(&F16, low, signbit(low), 'n') | small_rounded(&F16, high, signbit(high), 'n') << 16);
+        each_is(snippet, i,
+                small_rounded(&F16, low, signbit(low), 'n') | small_rounded(&F16, high, signbit(high), 'n') << 16);
     }
 }
 END_TEST
 
 START_TEST(f32_narrows_to_the_nearest_and_saturates_where_asked) {
-    static const struct { const char *snippet; const struct format *format; char kind, mode; bool pair, finite, relu; } rows[] = {
-        {"cvt.rn.bf16.f32 hd, a;", &BF16, 'h', 'n', false, false, false},
-        {"cvt.rz.bf16.f32 hd, a;", &BF16, 'h', 'z', false, false, false},
-        {"cvt.rn.f16.f32 hd, a;", &F16, 'h', 'n', false, false, false},
-        {"cvt.rz.f16.f32 hd, a;", &F16, 'h', 'z', false, false, false},
-        {"cvt.rm.f16.f32 hd, a;", &F16, 'h', 'm', false, false, false},
-        {"cvt.rp.f16.f32 hd, a;", &F16, 'h', 'p', false, false, false},
-        {"cvt.rn.relu.bf16.f32 hd, a;", &BF16, 'h', 'n', false, false, true},
-        {"cvt.rn.bf16x2.f32 d, a, b;", &BF16, 'w', 'n', true, false, false},
-        {"cvt.rz.bf16x2.f32 d, a, b;", &BF16, 'w', 'z', true, false, false},
-        {"cvt.rn.f16x2.f32 d, a, b;", &F16, 'w', 'n', true, false, false},
-        {"cvt.rn.relu.f16x2.f32 d, a, b;", &F16, 'w', 'n', true, false, true},
-        {"cvt.rn.satfinite.e4m3x2.f32 hd, a, b;", &E4M3, 'h', 'n', true, true, false},
-        {"cvt.rn.satfinite.e5m2x2.f32 hd, a, b;", &E5M2, 'h', 'n', true, true, false},
-        {"cvt.rn.satfinite.relu.e4m3x2.f32 hd, a, b;", &E4M3, 'h', 'n', true, true, true}};
+    static const struct {
+        const char *snippet;
+        const struct format *format;
+        char kind, mode;
+        bool pair, finite, relu;
+    } rows[] = {{"cvt.rn.bf16.f32 hd, a;", &BF16, 'h', 'n', false, false, false},
+                {"cvt.rz.bf16.f32 hd, a;", &BF16, 'h', 'z', false, false, false},
+                {"cvt.rn.f16.f32 hd, a;", &F16, 'h', 'n', false, false, false},
+                {"cvt.rz.f16.f32 hd, a;", &F16, 'h', 'z', false, false, false},
+                {"cvt.rm.f16.f32 hd, a;", &F16, 'h', 'm', false, false, false},
+                {"cvt.rp.f16.f32 hd, a;", &F16, 'h', 'p', false, false, false},
+                {"cvt.rn.relu.bf16.f32 hd, a;", &BF16, 'h', 'n', false, false, true},
+                {"cvt.rn.bf16x2.f32 d, a, b;", &BF16, 'w', 'n', true, false, false},
+                {"cvt.rz.bf16x2.f32 d, a, b;", &BF16, 'w', 'z', true, false, false},
+                {"cvt.rn.f16x2.f32 d, a, b;", &F16, 'w', 'n', true, false, false},
+                {"cvt.rn.relu.f16x2.f32 d, a, b;", &F16, 'w', 'n', true, false, true},
+                {"cvt.rn.satfinite.e4m3x2.f32 hd, a, b;", &E4M3, 'h', 'n', true, true, false},
+                {"cvt.rn.satfinite.e5m2x2.f32 hd, a, b;", &E5M2, 'h', 'n', true, true, false},
+                {"cvt.rn.satfinite.relu.e4m3x2.f32 hd, a, b;", &E4M3, 'h', 'n', true, true, true}};
     const struct format *f = rows[_i].format;
     machine_with(fair(1, 8));
     fill_upper_halves();
@@ -71,10 +80,10 @@ START_TEST(f32_narrows_to_the_nearest_and_saturates_where_asked) {
         uint32_t want = 0;
         for (int half = rows[_i].pair ? 0 : 1; half < 2; half++) { /* a is the upper half of a pair */
             double v = float_of_bits(half ? in[i].a : in[i].b);
-            if (rows[_i].relu && v <= 0)
-                v = 0;
+            if (rows[_i].relu && v <= 0) v = 0;
             bool negative = signbit(v) && !isnan(v);
-            uint32_t bits = rows[_i].finite ? small_saturated(f, v, negative, rows[_i].mode) : small_rounded(f, v, negative, rows[_i].mode);
+            uint32_t bits = rows[_i].finite ? small_saturated(f, v, negative, rows[_i].mode)
+                                            : small_rounded(f, v, negative, rows[_i].mode);
             want = half && rows[_i].pair ? want | bits << (f->sign == 0x80 ? 8 : 16) : want | bits;
         }
         each_is(rows[_i].snippet, i, want);
@@ -101,7 +110,8 @@ START_TEST(pairs_of_f16_narrow_to_fp8) {
     for (uint32_t i = 0; i < CASES; i++) {
         double low = small_value(&F16, i), high = small_value(&F16, (uint32_t)in[i].a >> 16);
         each_is("e4m3x2.f16x2", i,
-                small_saturated(&E4M3, low, signbit(low) && !isnan(low), 'n') | small_saturated(&E4M3, high, signbit(high) && !isnan(high), 'n') << 8);
+                small_saturated(&E4M3, low, signbit(low) && !isnan(low), 'n') |
+                    small_saturated(&E4M3, high, signbit(high) && !isnan(high), 'n') << 8);
     }
 }
 END_TEST
@@ -113,28 +123,34 @@ START_TEST(tf32_keeps_ten_bits) {
     for (size_t i = 0; i < CASES; i++) {
         float v = float_of_bits(in[i].a);
         uint32_t magnitude = in[i].a & 0x7FFFFFFF, kept = (magnitude + 0x1000) & 0xFFFFE000; /* nearest, ties away */
-        if (!isnan(v) && magnitude < 0x7F7FF000)
-            each_is("cvt.rna.tf32.f32", i, (in[i].a & 0x80000000) | kept);
+        if (!isnan(v) && magnitude < 0x7F7FF000) each_is("cvt.rna.tf32.f32", i, (in[i].a & 0x80000000) | kept);
     }
 }
 END_TEST
 
 /* ---- integers and floats ---- */
 static wide rounded_whole(wide v, char mode) {
-    if (v > 0x1p70Q || v < -0x1p70Q)
-        return v;
+    wide magnitude = v < 0 ? -v : v;
+    if (magnitude > 0x1p70) return v;
     wide down = (wide)(__int128)v;
-    if (down > v)
-        down -= 1;
+    if (down > v) down -= 1;
     wide rest = v - down;
-    bool odd = (__int128)down & 1, up = mode == 'n' ? rest > 0.5Q || (rest == 0.5Q && odd) : mode == 'z' ? v < 0 && rest > 0 : mode == 'p' ? rest > 0 : false;
+    bool odd = (__int128)down & 1, up = mode == 'n'   ? rest > 0.5 || (rest == 0.5 && odd)
+                                        : mode == 'z' ? v < 0 && rest > 0
+                                        : mode == 'p' ? rest > 0
+                                                      : false;
     return up ? down + 1 : down;
 }
 
 START_TEST(floats_become_integers_clamped) {
-    static const struct { const char *name, *to; int bits; bool is_signed; char kind; } types[] = {
-        {"s32", "d", 32, true, 'w'}, {"u32", "d", 32, false, 'w'}, {"s64", "D", 64, true, 'l'}, {"u64", "D", 64, false, 'l'},
-        {"s16", "hd", 16, true, 'h'}, {"u16", "hd", 16, false, 'h'}, {"u8", "hd", 8, false, 'h'}, {"s8", "d", 8, true, 'w'}};
+    static const struct {
+        const char *name, *to;
+        int bits;
+        bool is_signed;
+        char kind;
+    } types[] = {{"s32", "d", 32, true, 'w'},  {"u32", "d", 32, false, 'w'}, {"s64", "D", 64, true, 'l'},
+                 {"u64", "D", 64, false, 'l'}, {"s16", "hd", 16, true, 'h'}, {"u16", "hd", 16, false, 'h'},
+                 {"u8", "hd", 8, false, 'h'},  {"s8", "d", 8, true, 'w'}};
     static const char modes[] = {'n', 'z', 'm', 'p'};
     char snippet[64];
     int type = _i % 8;
@@ -144,21 +160,22 @@ START_TEST(floats_become_integers_clamped) {
     for (size_t i = 0; i < 4096; i++) {
         uint64_t r = next_random(&seed);
         in[i].a = i % 2 ? (r & 0x807FFFFF) | (115 + (r >> 40) % 80) << 23 : r >> 32;
-        if (i % 5 == 0)
-            in[i].a = bits_of_float((float)((int)(r % 600) - 300) / 2);
+        if (i % 5 == 0) in[i].a = bits_of_float((float)((int)(r % 600) - 300) / 2);
     }
     snprintf(snippet, sizeof snippet, "cvt.r%ci.%s.f32 %s, a;", mode, types[type].name, types[type].to);
     evaluate(snippet, types[type].kind, in, out, 4096);
     for (size_t i = 0; i < 4096; i++) {
         float v = float_of_bits(in[i].a);
         int bits = types[type].bits;
-        wide most = (wide)(((unsigned __int128)1 << (types[type].is_signed ? bits - 1 : bits)) - 1), least = types[type].is_signed ? -most - 1 : 0;
+        wide most = (wide)(((unsigned __int128)1 << (types[type].is_signed ? bits - 1 : bits)) - 1),
+             least = types[type].is_signed ? -most - 1 : 0;
         wide whole = isnan(v) ? 0 : rounded_whole(v, mode);
         whole = whole > most ? most : whole < least ? least : whole;
         uint64_t want = (uint64_t)(__int128)whole;
-        if (isnan(v) && bits == 64)
-            want = UINT64_C(1) << 63;
-        want &= types[type].kind == 'w' ? 0xFFFFFFFF : types[type].kind == 'h' ? 0xFFFF : ~UINT64_C(0); /* signed ones extend to the register */
+        if (isnan(v) && bits == 64) want = UINT64_C(1) << 63;
+        want &= types[type].kind == 'w'   ? 0xFFFFFFFF
+                : types[type].kind == 'h' ? 0xFFFF
+                                          : ~UINT64_C(0); /* signed ones extend to the register */
         each_is(snippet, i, want);
     }
 }
@@ -166,28 +183,40 @@ END_TEST
 
 START_TEST(integers_become_the_nearest_float) {
     uint64_t seed = 23;
-    static const char *const snippets[] = {"cvt.rn.f32.s32 d, a;", "cvt.rn.f32.u32 d, a;", "cvt.rn.f32.s64 d, A;", "cvt.rz.f32.u64 d, A;",
-                                           "cvt.rn.f16.s32 hd, a;", "cvt.rp.f32.s32 d, a;", "cvt.rn.f64.s64 D, A;", "cvt.rn.bf16.u64 hd, A;"};
+    static const char *const snippets[] = {"cvt.rn.f32.s32 d, a;", "cvt.rn.f32.u32 d, a;",  "cvt.rn.f32.s64 d, A;",
+                                           "cvt.rz.f32.u64 d, A;", "cvt.rn.f16.s32 hd, a;", "cvt.rp.f32.s32 d, a;",
+                                           "cvt.rn.f64.s64 D, A;", "cvt.rn.bf16.u64 hd, A;"};
     machine_with(fair(1, 8));
     for (size_t i = 0; i < 4096; i++)
         in[i].a = i < 3 ? i - 1 : next_random(&seed) >> (i % 64);
     evaluate(snippets[_i], _i == 6 ? 'l' : _i == 4 || _i == 7 ? 'h' : 'w', in, out, 4096);
     for (size_t i = 0; i < 4096; i++) {
         int64_t s = (int64_t)in[i].a;
-        wide v = _i == 0 || _i == 4 || _i == 5 ? (wide)(int32_t)s : _i == 1 ? (wide)(uint32_t)s : _i == 2 || _i == 6 ? (wide)s : (wide)in[i].a;
+        wide v = _i == 0 || _i == 4 || _i == 5 ? (wide)(int32_t)s
+                 : _i == 1                     ? (wide)(uint32_t)s
+                 : _i == 2 || _i == 6          ? (wide)s
+                                               : (wide)in[i].a;
         const struct format *f = _i == 4 ? &F16 : _i == 7 ? &BF16 : &SINGLE;
-        uint64_t want = _i == 6 ? bits_of_double((double)v) : small_rounded(f, v, v < 0, _i == 3 ? 'z' : _i == 5 ? 'p' : 'n');
+        uint64_t want = _i == 6 ? bits_of_double((double)v)
+                                : small_rounded(f, v, v < 0,
+                                                _i == 3   ? 'z'
+                                                : _i == 5 ? 'p'
+                                                          : 'n');
         each_is(snippets[_i], i, want);
     }
 }
 END_TEST
 
 START_TEST(integers_extend_truncate_and_saturate) {
-    static const struct { const char *snippet; char kind; } rows[] = {
-        {"cvt.u32.u8 d, a;", 'w'},      {"cvt.s32.s8 d, ha;", 'w'},     {"cvt.s64.s16 D, ha;", 'l'},   {"cvt.u64.u8 D, ha;", 'l'},
-        {"cvt.u16.u32 hd, a;", 'h'},    {"cvt.s8.s32 d, a;", 'w'},      {"cvt.sat.u8.s32 hd, a;", 'h'}, {"cvt.sat.s16.s64 hd, A;", 'h'},
-        {"cvt.sat.u32.s64 d, A;", 'w'}, {"cvt.sat.s32.u32 d, a;", 'w'}, {"cvt.s64.s32 D, a;", 'l'},    {"cvt.u64.u32 D, a;", 'l'},
-        {"cvt.u32.u64 d, A;", 'w'},     {"cvt.s32.s16 d, ha;", 'w'},    {"cvt.u32.u16 d, ha;", 'w'},   {"cvt.u8.u32 hd, a;", 'h'}};
+    static const struct {
+        const char *snippet;
+        char kind;
+    } rows[] = {{"cvt.u32.u8 d, a;", 'w'},      {"cvt.s32.s8 d, ha;", 'w'},      {"cvt.s64.s16 D, ha;", 'l'},
+                {"cvt.u64.u8 D, ha;", 'l'},     {"cvt.u16.u32 hd, a;", 'h'},     {"cvt.s8.s32 d, a;", 'w'},
+                {"cvt.sat.u8.s32 hd, a;", 'h'}, {"cvt.sat.s16.s64 hd, A;", 'h'}, {"cvt.sat.u32.s64 d, A;", 'w'},
+                {"cvt.sat.s32.u32 d, a;", 'w'}, {"cvt.s64.s32 D, a;", 'l'},      {"cvt.u64.u32 D, a;", 'l'},
+                {"cvt.u32.u64 d, A;", 'w'},     {"cvt.s32.s16 d, ha;", 'w'},     {"cvt.u32.u16 d, ha;", 'w'},
+                {"cvt.u8.u32 hd, a;", 'h'}};
     uint64_t seed = 29;
     machine_with(fair(1, 8));
     for (size_t i = 0; i < 4096; i++)
@@ -197,10 +226,28 @@ START_TEST(integers_extend_truncate_and_saturate) {
         uint64_t a = in[i].a;
         int64_t s = (int64_t)a, w = (int32_t)a;
         uint32_t byte = (uint32_t)(int8_t)a, half = (uint32_t)(int16_t)a;
-        uint64_t wants[] = {(uint8_t)a, byte, (uint64_t)(int16_t)a, (uint8_t)a, (uint16_t)a, byte,
-                            (uint64_t)(w < 0 ? 0 : w > 255 ? 255 : w), (uint16_t)(s > 32767 ? 32767 : s < -32768 ? -32768 : s),
-                            (uint64_t)(s < 0 ? 0 : s > UINT32_MAX ? UINT32_MAX : s), (uint32_t)a > 0x7FFFFFFF ? 0x7FFFFFFF : (uint32_t)a, (uint64_t)w,
-                            (uint32_t)a, (uint32_t)a, half, (uint16_t)a, (uint8_t)a};
+        uint64_t wants[] = {(uint8_t)a,
+                            byte,
+                            (uint64_t)(int16_t)a,
+                            (uint8_t)a,
+                            (uint16_t)a,
+                            byte,
+                            (uint64_t)(w < 0     ? 0
+                                       : w > 255 ? 255
+                                                 : w),
+                            (uint16_t)(s > 32767    ? 32767
+                                       : s < -32768 ? -32768
+                                                    : s),
+                            (uint64_t)(s < 0            ? 0
+                                       : s > UINT32_MAX ? UINT32_MAX
+                                                        : s),
+                            (uint32_t)a > 0x7FFFFFFF ? 0x7FFFFFFF : (uint32_t)a,
+                            (uint64_t)w,
+                            (uint32_t)a,
+                            (uint32_t)a,
+                            half,
+                            (uint16_t)a,
+                            (uint8_t)a};
         each_is(rows[_i].snippet, i, wants[_i]);
     }
 }

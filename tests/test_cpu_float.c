@@ -6,8 +6,10 @@ enum { CASES = 2048 };
 static struct snippet_in in[CASES];
 static struct snippet_out out[CASES];
 
-static const uint32_t edges[] = {0, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 1, 0x80000001, 0x007FFFFF,
-                                 0x00800000, 0x80800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x3F000000, 0x34000000, 0x40490FDB, 0x7F000000, 0x00FFFFFF, 0x3F7FFFFF};
+static const uint32_t edges[] = {0,          0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000,
+                                 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 1,          0x80000001, 0x007FFFFF,
+                                 0x00800000, 0x80800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x3F000000, 0x34000000,
+                                 0x40490FDB, 0x7F000000, 0x00FFFFFF, 0x3F7FFFFF};
 enum { EDGES = sizeof edges / sizeof edges[0] };
 
 static uint64_t fill_f32(void) {
@@ -15,11 +17,17 @@ static uint64_t fill_f32(void) {
     for (size_t i = 0; i < CASES; i++) {
         uint64_t r = next_random(&seed);
         bool near = r & 1; /* exponents close to each other */
-        in[i].a = i < EDGES * EDGES ? edges[i / EDGES] : near ? (r >> 8 & 0x807FFFFF) | (110 + (r >> 40) % 34) << 23 : r >> 32;
+        in[i].a = i < EDGES * EDGES ? edges[i / EDGES]
+                  : near            ? (r >> 8 & 0x807FFFFF) | (110 + (r >> 40) % 34) << 23
+                                    : r >> 32;
         r = next_random(&seed);
-        in[i].b = i < EDGES * EDGES ? edges[i % EDGES] : near ? (r >> 8 & 0x807FFFFF) | (110 + (r >> 40) % 34) << 23 : r >> 32;
+        in[i].b = i < EDGES * EDGES ? edges[i % EDGES]
+                  : near            ? (r >> 8 & 0x807FFFFF) | (110 + (r >> 40) % 34) << 23
+                                    : r >> 32;
         r = next_random(&seed);
-        in[i].c = i < EDGES * EDGES ? edges[r % EDGES] : near ? (r >> 8 & 0x807FFFFF) | (110 + (r >> 40) % 34) << 23 : r >> 32;
+        in[i].c = i < EDGES * EDGES ? edges[r % EDGES]
+                  : near            ? (r >> 8 & 0x807FFFFF) | (110 + (r >> 40) % 34) << 23
+                                    : r >> 32;
     }
     return seed;
 }
@@ -31,13 +39,11 @@ static float saturate(float v) {
     return v > 0 ? (v < 1 ? v : 1) : 0;
 }
 static float least(float a, float b) {
-    if (isnan(a) || isnan(b))
-        return isnan(a) ? b : a;
+    if (isnan(a) || isnan(b)) return isnan(a) ? b : a;
     return a == b ? (signbit(a) ? a : b) : a < b ? a : b;
 }
 static float most(float a, float b) {
-    if (isnan(a) || isnan(b))
-        return isnan(a) ? b : a;
+    if (isnan(a) || isnan(b)) return isnan(a) ? b : a;
     return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
 }
 static float with_sign(float v, bool negative) {
@@ -83,7 +89,10 @@ static float with_sign(float v, bool negative) {
         return value;                                                                                                  \
     }
 ROWS32(FUNCTION32)
-static const struct { const char *snippet; float (*expected)(float, float, float); } rows32[] = {
+static const struct {
+    const char *snippet;
+    float (*expected)(float, float, float);
+} rows32[] = {
 #define ROW32(id, snippet, value) {snippet, row32_##id},
     ROWS32(ROW32)};
 
@@ -95,8 +104,9 @@ START_TEST(f32_is_ieee_with_canonical_nan) {
         float r = rows32[_i].expected(float_of_bits(in[i].a), float_of_bits(in[i].b), float_of_bits(in[i].c));
         bool moved = strncmp(rows32[_i].snippet, "selp", 4) == 0 || rows32[_i].snippet[0] == '@';
         uint64_t want = moved ? (_i == 26 ? in[i].b : in[i].c) : isnan(r) ? 0x7FFFFFFF : bits_of_float(r);
-        ck_assert_msg(out[i].d == want, "%s of %08llx %08llx %08llx: %08llx, not %08llx", rows32[_i].snippet, (unsigned long long)in[i].a,
-                      (unsigned long long)in[i].b, (unsigned long long)in[i].c, (unsigned long long)out[i].d, (unsigned long long)want);
+        ck_assert_msg(out[i].d == want, "%s of %08llx %08llx %08llx: %08llx, not %08llx", rows32[_i].snippet,
+                      (unsigned long long)in[i].a, (unsigned long long)in[i].b, (unsigned long long)in[i].c,
+                      (unsigned long long)out[i].d, (unsigned long long)want);
     }
 }
 END_TEST
@@ -104,8 +114,7 @@ END_TEST
 /* ---- directed rounding: the neighbour of the nearest that the mode asks for ---- */
 static float directed(wide exact, char mode) {
     float nearest = (float)exact;
-    if (isnan(nearest) || exact == (wide)INFINITY || exact == -(wide)INFINITY)
-        return nearest;
+    if (isnan(nearest) || exact == (wide)INFINITY || exact == -(wide)INFINITY) return nearest;
     if ((mode == 'm' && (wide)nearest > exact) || (mode == 'z' && exact > 0 && (wide)nearest > exact))
         return nextafterf(nearest, -INFINITY);
     if ((mode == 'p' && (wide)nearest < exact) || (mode == 'z' && exact < 0 && (wide)nearest < exact))
@@ -114,7 +123,8 @@ static float directed(wide exact, char mode) {
 }
 
 START_TEST(directed_rounding_takes_the_right_neighbour) {
-    static const char *const operations[] = {"add.r%c.f32 d, a, b;", "mul.r%c.f32 d, a, b;", "fma.r%c.f32 d, a, b, c;", "div.r%c.f32 d, a, b;"};
+    static const char *const operations[] = {"add.r%c.f32 d, a, b;", "mul.r%c.f32 d, a, b;", "fma.r%c.f32 d, a, b, c;",
+                                             "div.r%c.f32 d, a, b;"};
     char snippet[64], mode = "zmp"[_i % 3];
     int operation = _i / 3;
     machine_with(fair(1, 4));
@@ -124,15 +134,16 @@ START_TEST(directed_rounding_takes_the_right_neighbour) {
     size_t compared = 0;
     for (size_t i = EDGES * EDGES; i < CASES; i++) {
         wide a = float_of_bits(in[i].a), b = float_of_bits(in[i].b), c = float_of_bits(in[i].c);
-        if (fabs((double)a) > 0x1p40 || fabs((double)b) > 0x1p40 || fabs((double)c) > 0x1p40 || fabs((double)a) < 0x1p-20 || fabs((double)b) < 0x1p-20 ||
-            fabs((double)c) < 0x1p-20 || a != a || b != b || c != c)
+        if (fabs((double)a) > 0x1p40 || fabs((double)b) > 0x1p40 || fabs((double)c) > 0x1p40 ||
+            fabs((double)a) < 0x1p-20 || fabs((double)b) < 0x1p-20 || fabs((double)c) < 0x1p-20 || a != a || b != b ||
+            c != c)
             continue; /* beyond what 113 bits hold exactly */
         wide exact = operation == 0 ? a + b : operation == 1 ? a * b : operation == 2 ? a * b + c : a / b;
-        if (exact == 0)
-            continue;
+        if (exact == 0) continue;
         compared++;
-        ck_assert_msg(out[i].d == bits_of_float(directed(exact, mode)), "%s of %08llx %08llx %08llx: %08llx", snippet, (unsigned long long)in[i].a,
-                      (unsigned long long)in[i].b, (unsigned long long)in[i].c, (unsigned long long)out[i].d);
+        ck_assert_msg(out[i].d == bits_of_float(directed(exact, mode)), "%s of %08llx %08llx %08llx: %08llx", snippet,
+                      (unsigned long long)in[i].a, (unsigned long long)in[i].b, (unsigned long long)in[i].c,
+                      (unsigned long long)out[i].d);
     }
     ck_assert_int_gt((int)compared, 400);
 }
@@ -140,8 +151,9 @@ END_TEST
 
 /* ---- f64 ---- */
 START_TEST(f64_is_ieee) {
-    static const char *const snippets[] = {"add.f64 D, A, B;", "mul.f64 D, A, B;", "fma.rn.f64 D, A, B, C;", "div.rn.f64 D, A, B;",
-                                           "sqrt.rn.f64 D, A;", "min.f64 D, A, B;", "sub.f64 D, A, B;", "neg.f64 D, A;"};
+    static const char *const snippets[] = {"add.f64 D, A, B;",    "mul.f64 D, A, B;",  "fma.rn.f64 D, A, B, C;",
+                                           "div.rn.f64 D, A, B;", "sqrt.rn.f64 D, A;", "min.f64 D, A, B;",
+                                           "sub.f64 D, A, B;",    "neg.f64 D, A;"};
     uint64_t seed = 9;
     machine_with(fair(1, 4));
     for (size_t i = 0; i < CASES; i++) {
@@ -152,7 +164,14 @@ START_TEST(f64_is_ieee) {
     evaluate(snippets[_i], 'l', in, out, CASES);
     for (size_t i = 0; i < CASES; i++) {
         double a = double_of_bits(in[i].a), b = double_of_bits(in[i].b), c = double_of_bits(in[i].c);
-        double r = _i == 0 ? a + b : _i == 1 ? a * b : _i == 2 ? fma(a, b, c) : _i == 3 ? a / b : _i == 4 ? sqrt(a) : _i == 5 ? fmin(a, b) : _i == 6 ? a - b : -a;
+        double r = _i == 0   ? a + b
+                   : _i == 1 ? a * b
+                   : _i == 2 ? fma(a, b, c)
+                   : _i == 3 ? a / b
+                   : _i == 4 ? sqrt(a)
+                   : _i == 5 ? fmin(a, b)
+                   : _i == 6 ? a - b
+                             : -a;
         ck_assert(isnan(r) ? isnan(double_of_bits(out[i].d)) : out[i].d == bits_of_double(r));
     }
 }
@@ -166,7 +185,10 @@ static wide nudged(wide sum, wide big, wide small) {
 }
 static wide half_exact(int operation, wide a, wide b, wide c) {
     wide product = a * b, sum = product + c;
-    return operation == 0 ? a + b : operation == 1 ? a - b : operation == 2 ? product : nudged(nudged(sum, product, c), c, product);
+    return operation == 0   ? a + b
+           : operation == 1 ? a - b
+           : operation == 2 ? product
+                            : nudged(nudged(sum, product, c), c, product);
 }
 
 START_TEST(half_arithmetic_rounds_the_exact_result_once) {
@@ -179,22 +201,26 @@ START_TEST(half_arithmetic_rounds_the_exact_result_once) {
     machine_with(fair(1, 4));
     for (size_t i = 0; i < CASES; i++) {
         in[i].a = next_random(&seed);
-        in[i].b = i & 1 ? next_random(&seed) : (in[i].a & 0x7C007C00) ^ (next_random(&seed) & 0x8FFF8FFF); /* near exponents every second */
+        in[i].b = i & 1 ? next_random(&seed)
+                        : (in[i].a & 0x7C007C00) ^ (next_random(&seed) & 0x8FFF8FFF); /* near exponents every second */
         in[i].c = i & 2 ? next_random(&seed) : (in[i].b & 0x7C007C00) ^ (next_random(&seed) & 0x8FFF8FFF);
     }
     bool packed = suffix > 1, three = operation == 3;
-    snprintf(snippet, sizeof snippet, packed ? "%s.%s d, a, b%s;" : "%s.%s hd, ha, hb%s;", names[operation], suffixes[suffix],
-             three ? (packed ? ", c" : ", hc") : "");
+    snprintf(snippet, sizeof snippet, packed ? "%s.%s d, a, b%s;" : "%s.%s hd, ha, hb%s;", names[operation],
+             suffixes[suffix], three ? (packed ? ", c" : ", hc") : "");
     evaluate(snippet, packed ? 'w' : 'h', in, out, CASES);
     for (size_t i = 0; i < CASES; i++)
         for (int half = 0; half <= packed; half++) {
-            double a = small_value(f, (uint32_t)(in[i].a >> 16 * half & 0xFFFF)), b = small_value(f, (uint32_t)(in[i].b >> 16 * half & 0xFFFF));
+            double a = small_value(f, (uint32_t)(in[i].a >> 16 * half & 0xFFFF)),
+                   b = small_value(f, (uint32_t)(in[i].b >> 16 * half & 0xFFFF));
             double c = small_value(f, (uint32_t)(in[i].c >> 16 * half & 0xFFFF));
             wide exact = half_exact(operation, a, b, c);
             double sign = operation == 0 ? a + b : operation == 1 ? a - b : operation == 2 ? a * b : fma(a, b, c);
-            uint32_t want = small_rounded(f, exact, exact == 0 ? signbit(sign) : exact < 0, 'n'), got = (uint32_t)(out[i].d >> 16 * half & 0xFFFF);
-            ck_assert_msg(got == want, "%s, half %d of %08llx %08llx %08llx: %04x, not %04x", snippet, half, (unsigned long long)in[i].a,
-                          (unsigned long long)in[i].b, (unsigned long long)in[i].c, got, want);
+            uint32_t want = small_rounded(f, exact, exact == 0 ? signbit(sign) : exact < 0, 'n'),
+                     got = (uint32_t)(out[i].d >> 16 * half & 0xFFFF);
+            ck_assert_msg(got == want, "%s, half %d of %08llx %08llx %08llx: %04x, not %04x", snippet, half,
+                          (unsigned long long)in[i].a, (unsigned long long)in[i].b, (unsigned long long)in[i].c, got,
+                          want);
         }
 }
 END_TEST
@@ -202,35 +228,49 @@ END_TEST
 /* ---- comparisons ---- */
 static bool compares(const char *name, double a, double b) {
     bool unordered = isnan(a) || isnan(b), u = name[2] == 'u';
-    if (!strcmp(name, "num"))
-        return !unordered;
-    if (!strcmp(name, "nan"))
-        return unordered;
-    if (unordered)
-        return u;
-    return name[0] == 'e' ? a == b : name[0] == 'n' ? a != b : name[0] == 'l' ? (name[1] == 't' ? a < b : a <= b) : name[1] == 't' ? a > b : a >= b;
+    if (!strcmp(name, "num")) return !unordered;
+    if (!strcmp(name, "nan")) return unordered;
+    if (unordered) return u;
+    return name[0] == 'e'   ? a == b
+           : name[0] == 'n' ? a != b
+           : name[0] == 'l' ? (name[1] == 't' ? a < b : a <= b)
+           : name[1] == 't' ? a > b
+                            : a >= b;
 }
 
 START_TEST(setp_covers_ordered_and_unordered_and_combines) {
-    static const char *const names[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+    static const char *const names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                        "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
     char snippet[128];
     machine_with(fair(1, 4));
     fill_f32();
     for (size_t i = 0; i < CASES; i++)
         in[i].x = i % 3;
-    snprintf(snippet, sizeof snippet, "setp.ne.u32 r, x, 0; setp.%s.%s.f32 p|q, a, b, %sr;", names[_i], _i % 3 == 0 ? "and" : _i % 3 == 1 ? "or" : "xor",
+    snprintf(snippet, sizeof snippet, "setp.ne.u32 r, x, 0; setp.%s.%s.f32 p|q, a, b, %sr;", names[_i],
+             _i % 3 == 0   ? "and"
+             : _i % 3 == 1 ? "or"
+                           : "xor",
              _i & 1 ? "!" : "");
     evaluate(snippet, 'p', in, out, CASES);
     for (size_t i = 0; i < CASES; i++) {
-        bool holds = compares(names[_i], float_of_bits(in[i].a), float_of_bits(in[i].b)), r = (in[i].x != 0) != (_i & 1);
-        bool p = _i % 3 == 0 ? holds && r : _i % 3 == 1 ? holds || r : holds != r, q = _i % 3 == 0 ? !holds && r : _i % 3 == 1 ? !holds || r : !holds != r;
-        ck_assert_msg(out[i].d == p && out[i].e == q, "%s of %08llx %08llx", snippet, (unsigned long long)in[i].a, (unsigned long long)in[i].b);
+        bool holds = compares(names[_i], float_of_bits(in[i].a), float_of_bits(in[i].b)),
+             r = (in[i].x != 0) != (_i & 1);
+        bool p = _i % 3 == 0   ? holds && r
+                 : _i % 3 == 1 ? holds || r
+                               : holds != r,
+             q = _i % 3 == 0   ? !holds && r
+                 : _i % 3 == 1 ? !holds || r
+                               : !holds != r;
+        ck_assert_msg(out[i].d == p && out[i].e == q, "%s of %08llx %08llx", snippet, (unsigned long long)in[i].a,
+                      (unsigned long long)in[i].b);
     }
     snprintf(snippet, sizeof snippet, "setp.%s.bf16x2 p|q, a, b;", names[_i]);
     evaluate(snippet, 'p', in, out, CASES);
     for (size_t i = 0; i < CASES; i++)
-        ck_assert(out[i].d == compares(names[_i], small_value(&BF16, in[i].a & 0xFFFF), small_value(&BF16, in[i].b & 0xFFFF)) &&
-                  out[i].e == compares(names[_i], small_value(&BF16, (uint32_t)in[i].a >> 16), small_value(&BF16, (uint32_t)in[i].b >> 16)));
+        ck_assert(out[i].d ==
+                      compares(names[_i], small_value(&BF16, in[i].a & 0xFFFF), small_value(&BF16, in[i].b & 0xFFFF)) &&
+                  out[i].e == compares(names[_i], small_value(&BF16, (uint32_t)in[i].a >> 16),
+                                       small_value(&BF16, (uint32_t)in[i].b >> 16)));
 }
 END_TEST
 
@@ -244,17 +284,28 @@ START_TEST(integer_comparisons_know_their_signs) {
         in[i].b = i % 5 ? next_random(&seed) >> (i % 47) : in[i].a;
     }
     for (int type = 0; type < 6; type++) {
-        static const char *const types[] = {"s16 p, ha, hb;", "u16 p, ha, hb;", "s32 p, a, b;", "u32 p, a, b;", "s64 p, A, B;", "u64 p, A, B;"};
-        if (_i >= 6 && !(type & 1))
-            continue;
+        static const char *const types[] = {"s16 p, ha, hb;", "u16 p, ha, hb;", "s32 p, a, b;",
+                                            "u32 p, a, b;",   "s64 p, A, B;",   "u64 p, A, B;"};
+        if (_i >= 6 && !(type & 1)) continue;
         snprintf(snippet, sizeof snippet, "setp.%s.%s", names[_i], types[type]);
         evaluate(snippet, 'p', in, out, CASES);
         for (size_t i = 0; i < CASES; i++) {
             uint64_t a = in[i].a, b = in[i].b;
-            __int128 x = type == 0 ? (int16_t)a : type == 1 ? (uint16_t)a : type == 2 ? (int32_t)a : type == 3 ? (__int128)(uint32_t)a : type == 4 ? (int64_t)a : (__int128)a;
-            __int128 y = type == 0 ? (int16_t)b : type == 1 ? (uint16_t)b : type == 2 ? (int32_t)b : type == 3 ? (__int128)(uint32_t)b : type == 4 ? (int64_t)b : (__int128)b;
-            bool wants[] = {x == y, x != y, x < y, x <= y, x > y, x >= y, x < y, x <= y, x > y, x >= y};
-            ck_assert_msg(out[i].d == wants[_i], "%s of %llx %llx", snippet, (unsigned long long)a, (unsigned long long)b);
+            __int128 x = type == 0   ? (int16_t)a
+                         : type == 1 ? (uint16_t)a
+                         : type == 2 ? (int32_t)a
+                         : type == 3 ? (__int128)(uint32_t)a
+                         : type == 4 ? (int64_t)a
+                                     : (__int128)a;
+            __int128 y = type == 0   ? (int16_t)b
+                         : type == 1 ? (uint16_t)b
+                         : type == 2 ? (int32_t)b
+                         : type == 3 ? (__int128)(uint32_t)b
+                         : type == 4 ? (int64_t)b
+                                     : (__int128)b;
+            bool wants[] = {x == y, x != y, x<y, x <= y, x> y, x >= y, x<y, x <= y, x> y, x >= y};
+            ck_assert_msg(out[i].d == wants[_i], "%s of %llx %llx", snippet, (unsigned long long)a,
+                          (unsigned long long)b);
         }
     }
 }

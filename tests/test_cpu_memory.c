@@ -20,7 +20,8 @@ START_TEST(loads_extend_as_their_type_says) {
     ck_assert(out[7].d == 0x89ABCDEF + 7 && out[7].e == 0x81234567);
     evaluate(".reg .b128 z; ld.global.b128 z, [from]; mov.b128 {D, E}, z;", 'l', in, out, 32);
     ck_assert(out[5].d == 5 && out[5].e == 0x8123456789ABCDEF + 5);
-    evaluate("cvta.to.global.u64 F, from; ld.b64 D, [F+16]; ld.volatile.global.v2.u32 {e, _}, [F]; cvt.u64.u32 E, e;", 'l', in, out, 32);
+    evaluate("cvta.to.global.u64 F, from; ld.b64 D, [F+16]; ld.volatile.global.v2.u32 {e, _}, [F]; cvt.u64.u32 E, e;",
+             'l', in, out, 32);
     ck_assert(out[9].d == 81 && out[9].e == 9);
 }
 END_TEST
@@ -28,8 +29,10 @@ END_TEST
 START_TEST(local_memory_is_each_threads_own) {
     machine_with(fair(1, 1));
     numbered();
-    evaluate(".local .align 8 .b8 mine[64]; mov.u64 F, mine; cvta.local.u64 E, F; st.local.v2.u32 [mine+8], {a, b}; ld.u32 d, [E+8];\n"
-             "st.u8 [E+3], a; ld.local.u8 e, [F+3]; isspacep.local p, E; isspacep.global q, from; @!p mov.u32 d, 0; @!q mov.u32 d, 0;",
+    evaluate(".local .align 8 .b8 mine[64]; mov.u64 F, mine; cvta.local.u64 E, F; st.local.v2.u32 [mine+8], {a, b}; "
+             "ld.u32 d, [E+8];\n"
+             "st.u8 [E+3], a; ld.local.u8 e, [F+3]; isspacep.local p, E; isspacep.global q, from; @!p mov.u32 d, 0; "
+             "@!q mov.u32 d, 0;",
              'w', in, out, 64);
     for (uint32_t i = 0; i < 64; i++)
         ck_assert(out[i].d == i && out[i].e == i);
@@ -37,12 +40,16 @@ START_TEST(local_memory_is_each_threads_own) {
 END_TEST
 
 START_TEST(shared_memory_holds_static_and_dynamic_arrays) {
-    static const char ptx[] = PTX_HEAD ".extern .shared .align 16 .b8 dynamic[];\n.shared .u32 first;\n"
-                                       ".visible .entry f(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) { .reg .b32 t, u, v; .reg .b64 A, B;\n"
-                                       ".shared .align 8 .f64 second; ld.param.u64 A, [out]; mov.u32 t, %dynamic_smem_size; st.shared.u32 [first], t;\n"
-                                       "mov.u32 u, dynamic; st.shared.u32 [u+60], 1234; mov.u64 B, dynamic; cvta.shared.u64 B, B; ld.u32 v, [B+60];\n"
-                                       "ld.shared.u32 t, [first]; st.global.v2.u32 [A], {t, v}; mov.u32 v, second; and.b32 v, v, 7; and.b32 u, u, 15;\n"
-                                       "st.global.v2.u32 [A+8], {u, v}; ret; }\n";
+    static const char ptx[] = PTX_HEAD
+        ".extern .shared .align 16 .b8 dynamic[];\n.shared .u32 first;\n"
+        ".visible .entry f(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) { .reg .b32 t, u, v; .reg "
+        ".b64 A, B;\n"
+        ".shared .align 8 .f64 second; ld.param.u64 A, [out]; mov.u32 t, %dynamic_smem_size; st.shared.u32 [first], "
+        "t;\n"
+        "mov.u32 u, dynamic; st.shared.u32 [u+60], 1234; mov.u64 B, dynamic; cvta.shared.u64 B, B; ld.u32 v, [B+60];\n"
+        "ld.shared.u32 t, [first]; st.global.v2.u32 [A], {t, v}; mov.u32 v, second; and.b32 v, v, 7; and.b32 u, u, "
+        "15;\n"
+        "st.global.v2.u32 [A+8], {u, v}; ret; }\n";
     machine_with(fair(1, 1));
     cu_ptr at = words(4, 9);
     uint64_t b = 0;
@@ -53,19 +60,25 @@ START_TEST(shared_memory_holds_static_and_dynamic_arrays) {
 END_TEST
 
 START_TEST(module_variables_have_their_initial_values) {
-    static const char ptx[] = PTX_HEAD ".global .align 8 .u32 table[6] = {1, 0x10, -1, 0b11};\n.const .f32 half[] = {0.5, 0f3F800000, -2.0};\n"
-                                       ".global .u64 where = table + 4;\n.global .align 2 .b8 raw[4] = {1, 2, 3, 4};\n"
-                                       ".visible .entry f(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) { .reg .b32 t, u; .reg .b64 A, B; .reg .f32 x;\n"
-                                       "ld.param.u64 A, [out]; ld.global.u32 t, [table+8]; st.global.u32 [A], t; ld.global.u64 B, [where]; ld.global.u32 t, [B];\n"
-                                       "st.global.u32 [A+4], t; ld.const.f32 x, [half+8]; st.global.f32 [A+8], x; mov.u64 B, raw; ld.global.u32 t, [B]; st.global.u32 [A+12], t;\n"
-                                       "ld.global.u32 t, [table+12]; ld.global.u32 u, [table+20]; st.global.v2.u32 [A+16], {t, u}; mov.u64 B, half; ld.f32 x, [B]; st.global.f32 [A+24], x; ret; }\n";
+    static const char ptx[] = PTX_HEAD
+        ".global .align 8 .u32 table[6] = {1, 0x10, -1, 0b11};\n.const .f32 half[] = {0.5, 0f3F800000, -2.0};\n"
+        ".global .u64 where = table + 4;\n.global .align 2 .b8 raw[4] = {1, 2, 3, 4};\n"
+        ".visible .entry f(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) { .reg .b32 t, u; .reg .b64 "
+        "A, B; .reg .f32 x;\n"
+        "ld.param.u64 A, [out]; ld.global.u32 t, [table+8]; st.global.u32 [A], t; ld.global.u64 B, [where]; "
+        "ld.global.u32 t, [B];\n"
+        "st.global.u32 [A+4], t; ld.const.f32 x, [half+8]; st.global.f32 [A+8], x; mov.u64 B, raw; ld.global.u32 t, "
+        "[B]; st.global.u32 [A+12], t;\n"
+        "ld.global.u32 t, [table+12]; ld.global.u32 u, [table+20]; st.global.v2.u32 [A+16], {t, u}; mov.u64 B, half; "
+        "ld.f32 x, [B]; st.global.f32 [A+24], x; ret; }\n";
     machine_with(fair(2, 1));
     for (int device = 0; device < 2; device++) {
         on(device);
         cu_ptr at = words(8, 9);
         launch(function_of_text(ptx, "f"), 1, 1, NULL, false, at, 0, 0, 0);
         OK(cpu_ctx_synchronize());
-        ck_assert(word_at(at) == 0xFFFFFFFF && word_at(at + 4) == 16 && word_at(at + 8) == 0xC0000000 && word_at(at + 12) == 0x04030201);
+        ck_assert(word_at(at) == 0xFFFFFFFF && word_at(at + 4) == 16 && word_at(at + 8) == 0xC0000000 &&
+                  word_at(at + 12) == 0x04030201);
         ck_assert(word_at(at + 16) == 3 && word_at(at + 20) == 0 && word_at(at + 24) == 0x3F000000);
     }
 }
@@ -74,11 +87,17 @@ END_TEST
 /* ---- atomics: 128 threads on one word ---- */
 static uint64_t after_atomics(const char *instruction, uint64_t start, bool shared) {
     char *text = NULL;
-    ck_assert_int_ge(asprintf(&text, PTX_HEAD ".visible .entry f(.param .u64 out, .param .u64 start, .param .u64 c, .param .u64 d) { .reg .b32 t, v, o; .reg .b64 A, V, S, O, G; .reg .f32 x; .reg .f64 y;\n"
-                                              ".reg .b16 h; .reg .pred p; .shared .align 8 .b64 word; mov.u32 t, %%tid.x; ld.param.u64 G, [out]; ld.param.u64 S, [start]; mov.u64 A, %s;\n"
-                                              "setp.eq.u32 p, t, 0; @p st.%s.u64 [A], S; bar.sync 0; cvt.u64.u32 V, t; add.u32 v, t, 1; cvt.rn.f32.u32 x, v; cvt.rn.f64.u32 y, v;\n%s\nbar.sync 0; "
-                                              "@p ld.%s.u64 V, [A]; @p st.global.u64 [G], V; ret; }\n",
-                              shared ? "word" : "G", shared ? "shared" : "global", instruction, shared ? "shared" : "global"), 0);
+    ck_assert_int_ge(
+        asprintf(&text,
+                 PTX_HEAD ".visible .entry f(.param .u64 out, .param .u64 start, .param .u64 c, .param .u64 d) { .reg "
+                          ".b32 t, v, o; .reg .b64 A, V, S, O, G; .reg .f32 x; .reg .f64 y;\n"
+                          ".reg .b16 h; .reg .pred p; .shared .align 8 .b64 word; mov.u32 t, %%tid.x; ld.param.u64 G, "
+                          "[out]; ld.param.u64 S, [start]; mov.u64 A, %s;\n"
+                          "setp.eq.u32 p, t, 0; @p st.%s.u64 [A], S; bar.sync 0; cvt.u64.u32 V, t; add.u32 v, t, 1; "
+                          "cvt.rn.f32.u32 x, v; cvt.rn.f64.u32 y, v;\n%s\nbar.sync 0; "
+                          "@p ld.%s.u64 V, [A]; @p st.global.u64 [G], V; ret; }\n",
+                 shared ? "word" : "G", shared ? "shared" : "global", instruction, shared ? "shared" : "global"),
+        0);
     cu_ptr at = words(2, 0);
     launch(function_of_text(text, "f"), 1, 128, NULL, false, at, start, 0, 0);
     uint64_t word = 0;
@@ -88,7 +107,10 @@ static uint64_t after_atomics(const char *instruction, uint64_t start, bool shar
 }
 
 START_TEST(atomics_leave_what_any_order_leaves) {
-    static const struct { const char *format; uint64_t start, want; } rows[] = {
+    static const struct {
+        const char *format;
+        uint64_t start, want;
+    } rows[] = {
         {"atom.%s.add.u32 o, [A], v;", 5, 5 + 128 * 129 / 2},
         {"red.relaxed.gpu.%s.add.u64 [A], V;", 1, 1 + 127 * 128 / 2},
         {"atom.acq_rel.sys.%s.max.s32 o, [A], v;", 0x80000000, 128},
@@ -103,7 +125,9 @@ START_TEST(atomics_leave_what_any_order_leaves) {
         {"red.%s.add.f64 [A], y;", 0, 0x40C0200000000000},
         {"red.%s.add.noftz.f16x2 [A], 0x3C003C00;", 0, 0x58005800}, /* 128 each */
         {"atom.%s.add.noftz.bf16x2 o, [A], 0x3F803F80;", 0, 0x43004300},
-        {"L: ld.volatile.%s.u32 o, [A]; add.u32 v, o, 3; atom.%s.cas.b32 v, [A], o, v; setp.ne.u32 p, v, o; @p bra L; setp.eq.u32 p, t, 0;", 0, 384},
+        {"L: ld.volatile.%s.u32 o, [A]; add.u32 v, o, 3; atom.%s.cas.b32 v, [A], o, v; setp.ne.u32 p, v, o; @p bra L; "
+         "setp.eq.u32 p, t, 0;",
+         0, 384},
     };
     machine_with(fair(1, 1));
     char text[400];
@@ -111,22 +135,27 @@ START_TEST(atomics_leave_what_any_order_leaves) {
         const char *space = shared ? "shared" : "global";
         snprintf(text, sizeof text, rows[_i].format, space, space);
         uint64_t got = after_atomics(text, rows[_i].start, shared);
-        ck_assert_msg(got == rows[_i].want, "%s: %llx, not %llx", text, (unsigned long long)got, (unsigned long long)rows[_i].want);
+        ck_assert_msg(got == rows[_i].want, "%s: %llx, not %llx", text, (unsigned long long)got,
+                      (unsigned long long)rows[_i].want);
     }
 }
 END_TEST
 
 START_TEST(f32_atomics_flush_in_global_memory_only) {
     machine_with(fair(1, 1));
-    ck_assert(after_atomics("setp.eq.u32 p, t, 5; @p red.global.add.f32 [A], 0f00000001; setp.eq.u32 p, t, 0;", 1, false) == 0);
-    ck_assert(after_atomics("setp.eq.u32 p, t, 5; @p red.shared.add.f32 [A], 0f00000001; setp.eq.u32 p, t, 0;", 1, true) == 2);
+    ck_assert(after_atomics("setp.eq.u32 p, t, 5; @p red.global.add.f32 [A], 0f00000001; setp.eq.u32 p, t, 0;", 1,
+                            false) == 0);
+    ck_assert(after_atomics("setp.eq.u32 p, t, 5; @p red.shared.add.f32 [A], 0f00000001; setp.eq.u32 p, t, 0;", 1,
+                            true) == 2);
 }
 END_TEST
 
 START_TEST(multicast_stores_and_fences_are_accepted) {
     machine_with(fair(1, 1));
     numbered();
-    evaluate("multimem.st.relaxed.sys.global.v4.f32 [to], {a, a, b, b}; multimem.st.weak.global.u64 [to], D; fence.acq_rel.sys; membar.gl; fence.sc.gpu; fence.proxy.async; fence.proxy.alias; prefetch.global.L2 [from]; nanosleep.u32 20; ld.relaxed.sys.global.u32 d, [from];",
+    evaluate("multimem.st.relaxed.sys.global.v4.f32 [to], {a, a, b, b}; multimem.st.weak.global.u64 [to], D; "
+             "fence.acq_rel.sys; membar.gl; fence.sc.gpu; fence.proxy.async; fence.proxy.alias; prefetch.global.L2 "
+             "[from]; nanosleep.u32 20; ld.relaxed.sys.global.u32 d, [from];",
              'w', in, out, 32);
     ck_assert_int_eq((int)out[3].d, 3);
 }
@@ -134,10 +163,15 @@ END_TEST
 
 /* ---- programmatic launch and time ---- */
 START_TEST(timers_go_forward_and_special_registers_know_their_place) {
-    static const char ptx[] = PTX_HEAD ".visible .entry f(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) .reqntid 8, 4, 2 { .reg .b32 t, u, v, w; .reg .b64 A, B, C; .reg .pred p;\n"
-                                       "ld.param.u64 A, [out]; mov.u64 B, %globaltimer; mov.u32 u, 0; L: add.u32 u, u, 1; setp.lt.u32 p, u, 5000; @p bra L; mov.u64 C, %globaltimer; setp.gt.u64 p, C, B; selp.b32 w, 1, 0, p;\n"
-                                       "mov.u32 t, %tid.z; shl.b32 t, t, 2; mov.u32 u, %tid.y; add.u32 t, t, u; shl.b32 t, t, 3; mov.u32 u, %tid.x; add.u32 t, t, u; mov.u32 v, %laneid; mov.u32 u, %warpid; shl.b32 u, u, 5; add.u32 v, v, u;\n"
-                                       "mul.wide.u32 B, t, 16; add.u64 A, A, B; mov.u32 u, %lanemask_lt; st.global.v4.u32 [A], {t, v, w, u}; griddepcontrol.wait; griddepcontrol.launch_dependents; ret; }\n";
+    static const char ptx[] =
+        PTX_HEAD ".visible .entry f(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) .reqntid 8, 4, 2 { "
+                 ".reg .b32 t, u, v, w; .reg .b64 A, B, C; .reg .pred p;\n"
+                 "ld.param.u64 A, [out]; mov.u64 B, %globaltimer; mov.u32 u, 0; L: add.u32 u, u, 1; setp.lt.u32 p, u, "
+                 "5000; @p bra L; mov.u64 C, %globaltimer; setp.gt.u64 p, C, B; selp.b32 w, 1, 0, p;\n"
+                 "mov.u32 t, %tid.z; shl.b32 t, t, 2; mov.u32 u, %tid.y; add.u32 t, t, u; shl.b32 t, t, 3; mov.u32 u, "
+                 "%tid.x; add.u32 t, t, u; mov.u32 v, %laneid; mov.u32 u, %warpid; shl.b32 u, u, 5; add.u32 v, v, u;\n"
+                 "mul.wide.u32 B, t, 16; add.u64 A, A, B; mov.u32 u, %lanemask_lt; st.global.v4.u32 [A], {t, v, w, u}; "
+                 "griddepcontrol.wait; griddepcontrol.launch_dependents; ret; }\n";
     machine_with(fair(1, 1));
     cu_ptr at = words(256, 0);
     uint64_t zero = 0;
@@ -147,15 +181,24 @@ START_TEST(timers_go_forward_and_special_registers_know_their_place) {
     uint32_t got[256];
     OK(cpu_copy_to_host(got, at, sizeof got));
     for (uint32_t i = 0; i < 64; i++)
-        ck_assert(got[4 * i] == i && got[4 * i + 1] == i && got[4 * i + 2] == 1 && got[4 * i + 3] == (UINT32_C(1) << i % 32) - 1);
+        ck_assert(got[4 * i] == i && got[4 * i + 1] == i && got[4 * i + 2] == 1 &&
+                  got[4 * i + 3] == (UINT32_C(1) << i % 32) - 1);
 }
 END_TEST
 
 /* ---- faults ---- */
 START_TEST(a_wrong_access_is_a_fault_with_line_thread_and_address) {
-    static const struct { const char *snippet; cu_result result; const char *says[4]; } rows[] = {
-        {"setp.eq.u32 p, t, 5; @p ld.global.u32 u, [A+4096];", 700, {"thread (5,0,0) of block (1,0,0)", "PTX line 7", "ld.global.u32 u, [A+4096]"}},
-        {"add.u64 A, A, 2;\nst.global.u32 [A], t;", 716, {"not aligned to the 4 bytes", "PTX line 8", "thread (0,0,0)"}},
+    static const struct {
+        const char *snippet;
+        cu_result result;
+        const char *says[4];
+    } rows[] = {
+        {"setp.eq.u32 p, t, 5; @p ld.global.u32 u, [A+4096];",
+         700,
+         {"thread (5,0,0) of block (1,0,0)", "PTX line 7", "ld.global.u32 u, [A+4096]"}},
+        {"add.u64 A, A, 2;\nst.global.u32 [A], t;",
+         716,
+         {"not aligned to the 4 bytes", "PTX line 8", "thread (0,0,0)"}},
         {"ld.global.v4.u32 {u, u, u, u}, [A+8];", 716, {"not aligned to the 16 bytes"}},
         {"st.shared.u32 [box+64], t;", 700, {"shared memory is [0x400, 0x440)", "0x440"}},
         {"mov.u32 u, 0; ld.shared.u32 u, [u];", 700, {"shared address 0x0"}},
@@ -167,8 +210,14 @@ START_TEST(a_wrong_access_is_a_fault_with_line_thread_and_address) {
         {"mov.u64 A, box; cvta.shared.u64 A, A; add.u64 A, A, 400; ld.u32 u, [A];", 700, {"shared address 0x590"}},
     };
     char *text = NULL;
-    ck_assert_int_ge(asprintf(&text, PTX_HEAD ".visible .entry wrong(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) {\n.reg .b32 t, u; .reg .b16 v; .reg .b64 A; .reg .pred p; .shared .align 16 .b32 box[16];\n"
-                                              "mov.u32 t, %%tid.x; ld.param.u64 A, [a]; mov.u32 u, %%ctaid.x; setp.eq.u32 p, u, 0; @p exit;\n%s\nret; }\n", rows[_i].snippet), 0);
+    ck_assert_int_ge(
+        asprintf(&text,
+                 PTX_HEAD ".visible .entry wrong(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) {\n.reg "
+                          ".b32 t, u; .reg .b16 v; .reg .b64 A; .reg .pred p; .shared .align 16 .b32 box[16];\n"
+                          "mov.u32 t, %%tid.x; ld.param.u64 A, [a]; mov.u32 u, %%ctaid.x; setp.eq.u32 p, u, 0; @p "
+                          "exit;\n%s\nret; }\n",
+                 rows[_i].snippet),
+        0);
     machine_with(fair(1, 1));
     launch(function_of_text(text, "wrong"), 2, 32, NULL, false, words(64, 0), 0, 0, 0);
     GIVES(rows[_i].result, cpu_ctx_synchronize());

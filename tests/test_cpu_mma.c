@@ -3,36 +3,29 @@
 #include "tests/cpu_snippet.h"
 
 enum { LANES = 32 };
-struct shape { const char *instruction, *type_a, *type_b; int k, bits; char result; /* f32, half, int */ };
+struct shape {
+    const char *instruction, *type_a, *type_b;
+    int k, bits;
+    char result; /* f32, half, int */
+};
 
 static double number(const char *type, uint32_t bits) {
-    if (!strcmp(type, "f16"))
-        return small_value(&F16, bits & 0xFFFF);
-    if (!strcmp(type, "bf16"))
-        return small_value(&BF16, bits & 0xFFFF);
-    if (!strcmp(type, "e4m3"))
-        return small_value(&E4M3, bits & 0xFF);
-    if (!strcmp(type, "e5m2"))
-        return small_value(&E5M2, bits & 0xFF);
-    if (!strcmp(type, "s8"))
-        return (int8_t)bits;
-    if (!strcmp(type, "u8"))
-        return (uint8_t)bits;
+    if (!strcmp(type, "f16")) return small_value(&F16, bits & 0xFFFF);
+    if (!strcmp(type, "bf16")) return small_value(&BF16, bits & 0xFFFF);
+    if (!strcmp(type, "e4m3")) return small_value(&E4M3, bits & 0xFF);
+    if (!strcmp(type, "e5m2")) return small_value(&E5M2, bits & 0xFF);
+    if (!strcmp(type, "s8")) return (int8_t)bits;
+    if (!strcmp(type, "u8")) return (uint8_t)bits;
     return (double)float_of_bits(bits & 0xFFFFE000); /* tf32 */
 }
 
 /* A random finite pattern near 1. */
 static uint32_t pattern(const char *type, uint64_t r) {
-    if (!strcmp(type, "f16"))
-        return (uint32_t)((r & 0x83FF) | (12 + (r >> 20) % 6) << 10);
-    if (!strcmp(type, "bf16"))
-        return (uint32_t)((r & 0x807F) | (123 + (r >> 20) % 8) << 7);
-    if (!strcmp(type, "e4m3"))
-        return (uint32_t)((r & 0x87) | (r >> 20) % 12 << 3);
-    if (!strcmp(type, "e5m2"))
-        return (uint32_t)((r & 0x83) | (12 + (r >> 20) % 6) << 2);
-    if (type[1] == '8')
-        return (uint32_t)(r & 0xFF);
+    if (!strcmp(type, "f16")) return (uint32_t)((r & 0x83FF) | (12 + (r >> 20) % 6) << 10);
+    if (!strcmp(type, "bf16")) return (uint32_t)((r & 0x807F) | (123 + (r >> 20) % 8) << 7);
+    if (!strcmp(type, "e4m3")) return (uint32_t)((r & 0x87) | (r >> 20) % 12 << 3);
+    if (!strcmp(type, "e5m2")) return (uint32_t)((r & 0x83) | (12 + (r >> 20) % 6) << 2);
+    if (type[1] == '8') return (uint32_t)(r & 0xFF);
     return (uint32_t)((r & 0x807FFFFF) | (123 + (r >> 40) % 8) << 23);
 }
 
@@ -40,13 +33,18 @@ static uint32_t a_bits[16][32], b_bits[32][8];
 static double a_value[16][32], b_value[32][8], c_value[16][8];
 static uint32_t registers[LANES][12];
 
-static const struct shape shapes[] = {
-    {"m16n8k16.row.col.f32.bf16.bf16.f32", "bf16", "bf16", 16, 16, 'f'}, {"m16n8k16.row.col.f32.f16.f16.f32", "f16", "f16", 16, 16, 'f'},
-    {"m16n8k8.row.col.f32.bf16.bf16.f32", "bf16", "bf16", 8, 16, 'f'},   {"m16n8k8.row.col.f32.f16.f16.f32", "f16", "f16", 8, 16, 'f'},
-    {"m16n8k8.row.col.f32.tf32.tf32.f32", "tf32", "tf32", 8, 32, 'f'},   {"m16n8k4.row.col.f32.tf32.tf32.f32", "tf32", "tf32", 4, 32, 'f'},
-    {"m16n8k32.row.col.f32.e4m3.e4m3.f32", "e4m3", "e4m3", 32, 8, 'f'},  {"m16n8k32.row.col.f32.e5m2.e4m3.f32", "e5m2", "e4m3", 32, 8, 'f'},
-    {"m16n8k32.row.col.s32.s8.s8.s32", "s8", "s8", 32, 8, 'i'},          {"m16n8k16.row.col.s32.u8.s8.s32", "u8", "s8", 16, 8, 'i'},
-    {"m16n8k16.row.col.f16.f16.f16.f16", "f16", "f16", 16, 16, 'h'},     {"m16n8k8.row.col.f16.f16.f16.f16", "f16", "f16", 8, 16, 'h'}};
+static const struct shape shapes[] = {{"m16n8k16.row.col.f32.bf16.bf16.f32", "bf16", "bf16", 16, 16, 'f'},
+                                      {"m16n8k16.row.col.f32.f16.f16.f32", "f16", "f16", 16, 16, 'f'},
+                                      {"m16n8k8.row.col.f32.bf16.bf16.f32", "bf16", "bf16", 8, 16, 'f'},
+                                      {"m16n8k8.row.col.f32.f16.f16.f32", "f16", "f16", 8, 16, 'f'},
+                                      {"m16n8k8.row.col.f32.tf32.tf32.f32", "tf32", "tf32", 8, 32, 'f'},
+                                      {"m16n8k4.row.col.f32.tf32.tf32.f32", "tf32", "tf32", 4, 32, 'f'},
+                                      {"m16n8k32.row.col.f32.e4m3.e4m3.f32", "e4m3", "e4m3", 32, 8, 'f'},
+                                      {"m16n8k32.row.col.f32.e5m2.e4m3.f32", "e5m2", "e4m3", 32, 8, 'f'},
+                                      {"m16n8k32.row.col.s32.s8.s8.s32", "s8", "s8", 32, 8, 'i'},
+                                      {"m16n8k16.row.col.s32.u8.s8.s32", "u8", "s8", 16, 8, 'i'},
+                                      {"m16n8k16.row.col.f16.f16.f16.f16", "f16", "f16", 16, 16, 'h'},
+                                      {"m16n8k8.row.col.f16.f16.f16.f16", "f16", "f16", 8, 16, 'h'}};
 
 /* Figures of the manual: element i of register r of lane. */
 static void place_operands(const struct shape *s, int *na, int *nb) {
@@ -77,18 +75,28 @@ static void multiply(const struct shape *s, int na, int nb, uint32_t results[LAN
     for (int i = 0; i < nb; i++)
         sprintf(b + strlen(b), "%sr%d", i ? "," : "", na + i);
     int nc = s->result == 'h' ? 2 : 4;
-    ck_assert_int_ge(asprintf(&text, PTX_HEAD ".visible .entry f(.param .u64 from, .param .u64 to, .param .u64 c, .param .u64 d) { .reg .b32 r<16>, t, d<4>; .reg .b64 A, B, C;\n"
-                                              "mov.u32 t, %%tid.x; ld.param.u64 A, [from]; ld.param.u64 B, [to]; mul.wide.u32 C, t, 64; add.u64 A, A, C; mul.wide.u32 C, t, 16; add.u64 B, B, C;\n"
-                                              "ld.global.v4.u32 {r0, r1, r2, r3}, [A]; ld.global.v4.u32 {r4, r5, r6, r7}, [A+16]; ld.global.v4.u32 {r8, r9, r10, r11}, [A+32]; ld.global.v4.u32 {r12, r13, r14, r15}, [A+48];\n"
-                                              "mov.u32 d2, 0; mov.u32 d3, 0; mma.sync.aligned.%s {%s}, {%s}, {%s}, {%s};\nst.global.v4.u32 [B], {d0, d1, d2, d3}; ret; }\n",
-                              s->instruction, nc == 2 ? "d0,d1" : "d0,d1,d2,d3", a, b, nc == 2 ? "r12,r13" : "r12,r13,r14,r15"), 0);
+    ck_assert_int_ge(
+        asprintf(&text,
+                 PTX_HEAD
+                 ".visible .entry f(.param .u64 from, .param .u64 to, .param .u64 c, .param .u64 d) { .reg .b32 r<16>, "
+                 "t, d<4>; .reg .b64 A, B, C;\n"
+                 "mov.u32 t, %%tid.x; ld.param.u64 A, [from]; ld.param.u64 B, [to]; mul.wide.u32 C, t, 64; add.u64 A, "
+                 "A, C; mul.wide.u32 C, t, 16; add.u64 B, B, C;\n"
+                 "ld.global.v4.u32 {r0, r1, r2, r3}, [A]; ld.global.v4.u32 {r4, r5, r6, r7}, [A+16]; ld.global.v4.u32 "
+                 "{r8, r9, r10, r11}, [A+32]; ld.global.v4.u32 {r12, r13, r14, r15}, [A+48];\n"
+                 "mov.u32 d2, 0; mov.u32 d3, 0; mma.sync.aligned.%s {%s}, {%s}, {%s}, {%s};\nst.global.v4.u32 [B], "
+                 "{d0, d1, d2, d3}; ret; }\n",
+                 s->instruction, nc == 2 ? "d0,d1" : "d0,d1,d2,d3", a, b, nc == 2 ? "r12,r13" : "r12,r13,r14,r15"),
+        0);
     uint32_t memory[LANES][16];
     for (int lane = 0; lane < LANES; lane++) {
         memcpy(memory[lane], registers[lane], 48);
         for (int i = 0; i < 4; i++) {
             int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
             double c = c_value[row][column];
-            uint32_t bits = s->result == 'f' ? (uint32_t)bits_of_float((float)c) : s->result == 'i' ? (uint32_t)(int32_t)c : small_rounded(&F16, c, c < 0, 'n');
+            uint32_t bits = s->result == 'f'   ? (uint32_t)bits_of_float((float)c)
+                            : s->result == 'i' ? (uint32_t)(int32_t)c
+                                               : small_rounded(&F16, c, c < 0, 'n');
             if (s->result != 'h')
                 memory[lane][12 + i] = bits;
             else
@@ -117,7 +125,8 @@ START_TEST(mma_is_the_product_of_the_figures) {
                 b_value[k][n] = number(s->type_b, b_bits[k][n] = pattern(s->type_b, next_random(&seed)));
         for (int i = 0; i < 16; i++)
             for (int n = 0; n < 8; n++)
-                c_value[i][n] = s->result == 'i' ? (double)(int32_t)next_random(&seed) / 64 : (double)((int)(next_random(&seed) % 512) - 256) / 32;
+                c_value[i][n] = s->result == 'i' ? (double)(int32_t)next_random(&seed) / 64
+                                                 : (double)((int)(next_random(&seed) % 512) - 256) / 32;
         if (s->result == 'i')
             for (int i = 0; i < 16; i++)
                 for (int n = 0; n < 8; n++)
@@ -136,10 +145,12 @@ START_TEST(mma_is_the_product_of_the_figures) {
                 if (s->result == 'i')
                     ck_assert_int_eq((int32_t)got[lane][i], (int32_t)sum);
                 else if (s->result == 'h')
-                    ck_assert_int_eq((int)(got[lane][i / 2] >> 16 * (i % 2) & 0xFFFF), (int)small_rounded(&F16, sum, sum < 0, 'n'));
+                    ck_assert_int_eq((int)(got[lane][i / 2] >> 16 * (i % 2) & 0xFFFF),
+                                     (int)small_rounded(&F16, sum, sum < 0, 'n'));
                 else /* half an ulp of f32, and what 32 additions in double may lose */
-                    ck_assert_msg(fabs((double)(float_of_bits(got[lane][i]) - sum)) <= fabs((double)sum) * 0x1p-24 + magnitude * 0x1p-48, "%s: %a, not %a",
-                                  s->instruction, (double)float_of_bits(got[lane][i]), (double)sum);
+                    ck_assert_msg(fabs((double)(float_of_bits(got[lane][i]) - sum)) <=
+                                      fabs((double)sum) * 0x1p-24 + magnitude * 0x1p-48,
+                                  "%s: %a, not %a", s->instruction, (double)float_of_bits(got[lane][i]), (double)sum);
             }
     }
 }
@@ -158,9 +169,9 @@ START_TEST(mma_passes_nan_and_infinity_on) {
     memset(c_value, 0, sizeof c_value);
     place_operands(s, &(int){0}, &(int){0});
     multiply(s, 4, 2, got);
-    ck_assert(got[3 * 4][0] == 0x7FFFFFFF);                     /* row 3 */
-    ck_assert(got[4 * 4][0] == 0x7F800000);                     /* row 4, column 0 */
-    ck_assert(got[4 * 4 + 1][0] == 0x7FFFFFFF);                 /* column 2: infinity times zero */
+    ck_assert(got[3 * 4][0] == 0x7FFFFFFF);     /* row 3 */
+    ck_assert(got[4 * 4][0] == 0x7F800000);     /* row 4, column 0 */
+    ck_assert(got[4 * 4 + 1][0] == 0x7FFFFFFF); /* column 2: infinity times zero */
     ck_assert(float_of_bits(got[0][0]) == 16 && float_of_bits(got[1][0]) == 15);
 }
 END_TEST
@@ -191,21 +202,29 @@ START_TEST(ldmatrix_and_stmatrix_place_rows_and_columns) {
     machine_with(fair(1, 1));
     for (uint32_t i = 0; i < 32; i++)
         in[i] = (struct snippet_in){i, 0, 0, 0};
-#define FILL ".shared .align 16 .b8 tile[512]; mov.u32 f, tile; shl.b32 g, a, 4; add.u32 f, f, g; shl.b32 x, a, 3; mov.u32 c, 0; L: add.u32 b, x, c; cvt.u16.u32 hd, b; st.shared.u16 [f], hd; add.u32 f, f, 2; add.u32 c, c, 1; setp.lt.u32 p, c, 8; @p bra L; bar.warp.sync -1; mov.u32 f, tile; add.u32 f, f, g;\n"
-    evaluate(FILL "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {d, e, b, c}, [f]; mov.b32 {hd, he}, c; mov.b32 {hf, hg}, d; mov.b32 d, {hf, hd}; ", 'w', in, out, 32);
+#define FILL                                                                                                           \
+    ".shared .align 16 .b8 tile[512]; mov.u32 f, tile; shl.b32 g, a, 4; add.u32 f, f, g; shl.b32 x, a, 3; mov.u32 c, " \
+    "0; L: add.u32 b, x, c; cvt.u16.u32 hd, b; st.shared.u16 [f], hd; add.u32 f, f, 2; add.u32 c, c, 1; setp.lt.u32 "  \
+    "p, c, 8; @p bra L; bar.warp.sync -1; mov.u32 f, tile; add.u32 f, f, g;\n"
+    evaluate(FILL "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {d, e, b, c}, [f]; mov.b32 {hd, he}, c; mov.b32 {hf, hg}, "
+                  "d; mov.b32 d, {hf, hd}; ",
+             'w', in, out, 32);
     for (uint32_t lane = 0; lane < 32; lane++) /* matrix m, row r holds 64 m + 8 r + column */
         ck_assert(out[lane].d == (lane / 4 * 8 + lane % 4 * 2 + ((192 + lane / 4 * 8 + lane % 4 * 2) << 16)) &&
                   out[lane].e == ((64 + lane / 4 * 8 + lane % 4 * 2) | (65 + lane / 4 * 8 + lane % 4 * 2) << 16));
     evaluate(FILL "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {d, e}, [f];", 'w', in, out, 32);
     for (uint32_t lane = 0; lane < 32; lane++)
-        ck_assert(out[lane].d == ((lane % 4 * 2 * 8 + lane / 4) | ((lane % 4 * 2 + 1) * 8 + lane / 4) << 16) && out[lane].e == out[lane].d + 64 * 0x10001);
-    evaluate(FILL "mad.lo.u32 b, a, 3, 1; stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [f], {b}; bar.warp.sync -1; ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {d}, [f]; "
+        ck_assert(out[lane].d == ((lane % 4 * 2 * 8 + lane / 4) | ((lane % 4 * 2 + 1) * 8 + lane / 4) << 16) &&
+                  out[lane].e == out[lane].d + 64 * 0x10001);
+    evaluate(FILL "mad.lo.u32 b, a, 3, 1; stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [f], {b}; bar.warp.sync -1; "
+                  "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {d}, [f]; "
                   "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {e}, [f];",
              'w', in, out, 32);
     for (uint32_t lane = 0; lane < 32; lane++) {
         ck_assert(out[lane].d == 3 * lane + 1);
         /* row r, columns 2t and 2t+1 of the transpose: low halves of lanes 4c + r/2 for even rows, zero for odd */
-        uint32_t row = lane / 4, column = lane % 4 * 2, low = row % 2 ? 0 : 3 * (4 * column + row / 2) + 1, high = row % 2 ? 0 : 3 * (4 * (column + 1) + row / 2) + 1;
+        uint32_t row = lane / 4, column = lane % 4 * 2, low = row % 2 ? 0 : 3 * (4 * column + row / 2) + 1,
+                 high = row % 2 ? 0 : 3 * (4 * (column + 1) + row / 2) + 1;
         ck_assert(out[lane].e == (low | high << 16));
     }
 }

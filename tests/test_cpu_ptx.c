@@ -1,4 +1,5 @@
-/* test_cpu_ptx.c - the PTX front: what is read, what is refused and in which words, scopes, registers that share slots. */
+/* test_cpu_ptx.c - the PTX front: what is read, what is refused and in which words, scopes, registers that share slots.
+ */
 #include "tests/cpu_snippet.h"
 #include "runtime/cpu/machine.h"
 
@@ -11,11 +12,16 @@ static unsigned template_line(void *self, unsigned line, const char **file) {
 }
 
 START_TEST(what_is_unknown_is_named_with_both_lines) {
-    static const struct { const char *body; const char *says[3]; } rows[] = {
-        {".reg .b32 %r<4>;\nwgmma.fence.sync.aligned;\n", {"PTX line 6 (dcp_value.ptx.lua:60)", "`wgmma.fence.sync.aligned;`", "unknown instruction"}},
+    static const struct {
+        const char *body;
+        const char *says[3];
+    } rows[] = {
+        {".reg .b32 %r<4>;\nwgmma.fence.sync.aligned;\n",
+         {"PTX line 6 (dcp_value.ptx.lua:60)", "`wgmma.fence.sync.aligned;`", "unknown instruction"}},
         {".reg .b32 %r<4>;\nadd.f8 %r1, %r2, %r3;\n", {"PTX line 6", "`add.f8`", "not supported in this form"}},
         {".reg .b32 %r<4>;\nadd.u32 %r1, %r2;\n", {"operand 3 is missing"}},
-        {".reg .b32 %r<4>;\nadd.u32 %r1, %r2, %r4;\n", {"`%r4` is neither a declared register nor a known special register"}},
+        {".reg .b32 %r<4>;\nadd.u32 %r1, %r2, %r4;\n",
+         {"`%r4` is neither a declared register nor a known special register"}},
         {".reg .b32 %r<4>; .reg .b64 %d;\nadd.u32 %r1, %r2, %d;\n", {"operand 3", "a 32-bit integer is expected"}},
         {".reg .f32 %r<4>;\nadd.u32 %r1, %r2, %r3;\n", {"operand 1", "a 32-bit integer is expected"}},
         {".reg .b32 %r<4>;\nadd.u32 5, %r2, %r3;\n", {"operand 1 is written and must be a register"}},
@@ -36,7 +42,9 @@ START_TEST(what_is_unknown_is_named_with_both_lines) {
         {".reg .b32 x; .reg .f32 y;\ncvt.s32.f32 x, y;\n", {"needs a rounding"}},
         {".reg .b16 x; .reg .f32 y;\ncvt.rn.e4m3x2.f32 x, y, y;\n", {"need .satfinite"}},
         {".tex .u32 t;\n", {"directive `.tex` is not supported"}},
-        {".reg .b32 %r<4>;\nmma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1}, {%r0,%r1}, {%r0,%r1,%r2,%r3};\n", {"operand 2 has 4 registers, not 2"}},
+        {".reg .b32 %r<4>;\nmma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1}, "
+         "{%r0,%r1}, {%r0,%r1,%r2,%r3};\n",
+         {"operand 2 has 4 registers, not 2"}},
     };
     char text[2000], message[1000] = "";
     struct line_source lines = {(void *)(uintptr_t) "dcp_value.ptx.lua", template_line};
@@ -49,7 +57,9 @@ START_TEST(what_is_unknown_is_named_with_both_lines) {
 END_TEST
 
 START_TEST(modules_refuse_what_cannot_be_run) {
-    static const struct { const char *text, *says; } rows[] = {
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
         {".version 8.0\n.target sm_90\n.address_size 32\n", "only .address_size 64"},
         {PTX_HEAD ".func (.reg .b32 r) twice(.reg .b32 a) { ret; }\n", "device function"},
         {PTX_HEAD ".extern .global .u32 elsewhere;\n", "defined in another module"},
@@ -69,22 +79,22 @@ END_TEST
 
 /* ---- what is read ---- */
 START_TEST(entries_tell_their_parameters_shared_memory_and_limits) {
-    static const char text[] = "//\n.version 8.4\n.target sm_90a, debug // comment\n.address_size 64\n.file 1 \"x.cu\"\n.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
-                               ".section .debug_str { .b8 1, 2; info: .b8 'x'; }\n"
-                               ".weak .entry first(.param .u8 x, .param .align 16 .b8 block[40], .param .u64 .ptr .global .align 8 pointer)\n.maxntid 128, 2, 1\n.minnctapersm 2\n{\n.loc 1 3 4, function_name x, inlined_at 1\n"
-                               ".pragma \"nounroll\";\n.shared .align 8 .b8 s[20]; .local .align 4 .b8 l[12]; ret; }\n"
-                               ".entry second .reqntid 64 { .shared .f64 d; exit; }\n";
+    static const char text[] =
+        "//\n.version 8.4\n.target sm_90a, debug // comment\n.address_size 64\n.file 1 \"x.cu\"\n.extern .func (.param "
+        ".b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+        ".section .debug_str { .b8 1, 2; info: .b8 120; }\n"
+        ".weak .entry first(.param .u8 x, .param .align 16 .b8 block[40], .param .u64 .ptr .global .align 8 "
+        "pointer)\n.maxntid 128, 2, 1\n.minnctapersm 2\n{\n.loc 1 3 4, function_name x, inlined_at 1\n"
+        ".pragma \"nounroll\";\n.shared .align 8 .b8 s[20]; .local .align 4 .b8 l[12]; ret; }\n"
+        ".entry second .reqntid 64 { .shared .f64 d; exit; }\n";
     char message[1000] = "";
-    const char *plain = strstr(text, "'x'");
-    char copy[sizeof text];
-    memcpy(copy, text, sizeof text);
-    memcpy(copy + (plain - text), "120", 3);
-    struct ptx_module *m = ptx_load(copy, NULL, message, sizeof message);
+    struct ptx_module *m = ptx_load(text, NULL, message, sizeof message);
     ck_assert_msg(m != NULL, "%s", message);
     ck_assert_uint_eq(ptx_function_count(m), 2);
     struct ptx_function *f = ptx_function_at(m, 0), *g = ptx_function_at(m, 1);
     ck_assert_str_eq(f->name, "first");
-    ck_assert(f->param_count == 3 && f->params[1].offset == 16 && f->params[1].bytes == 40 && f->params[2].offset == 56 && f->param_bytes == 64);
+    ck_assert(f->param_count == 3 && f->params[1].offset == 16 && f->params[1].bytes == 40 &&
+              f->params[2].offset == 56 && f->param_bytes == 64);
     ck_assert(f->max_threads == 256 && f->reqntid[0] == 0 && f->static_shared == 20 && f->local_bytes == 16);
     ck_assert(g->max_threads == 64 && g->reqntid[0] == 64 && g->static_shared == 8 && g->param_bytes == 0);
     ptx_free(m);
@@ -97,8 +107,10 @@ START_TEST(inner_scopes_redeclare_registers_and_labels) {
     machine_with(fair(1, 1));
     for (uint32_t i = 0; i < 32; i++)
         in[i].a = i;
-    evaluate("mov.u32 d, 1; { .reg .b32 d; .reg .b64 a; mov.u32 d, 50; cvt.u64.u32 a, d; bra L; mov.u32 d, 51; L: cvt.u32.u64 e, a; }\n"
-             "L: add.u32 d, d, 1; { .reg .b32 k; mov.u32 k, 7; setp.lt.u32 p, d, 10; @p bra L; bra OUT; }\nmov.u32 d, 99; OUT: add.u32 e, e, a;",
+    evaluate("mov.u32 d, 1; { .reg .b32 d; .reg .b64 a; mov.u32 d, 50; cvt.u64.u32 a, d; bra L; mov.u32 d, 51; L: "
+             "cvt.u32.u64 e, a; }\n"
+             "L: add.u32 d, d, 1; { .reg .b32 k; mov.u32 k, 7; setp.lt.u32 p, d, 10; @p bra L; bra OUT; }\nmov.u32 d, "
+             "99; OUT: add.u32 e, e, a;",
              'w', in, out, 32);
     for (uint32_t i = 0; i < 32; i++)
         ck_assert(out[i].d == 10 && out[i].e == 50 + i);
@@ -130,7 +142,8 @@ static unsigned slots_of(const char *text) {
 
 START_TEST(thousands_of_registers_share_few_slots) {
     char *text = malloc(1 << 20), *at = text;
-    at += sprintf(at, PTX_HEAD ENTRY ".reg .b32 %%r<6000>; .reg .b64 %%a; ld.param.u64 %%a, [a]; mov.u32 %%r0, %%tid.x;\n");
+    at += sprintf(at,
+                  PTX_HEAD ENTRY ".reg .b32 %%r<6000>; .reg .b64 %%a; ld.param.u64 %%a, [a]; mov.u32 %%r0, %%tid.x;\n");
     for (int i = 1; i < 6000; i++)
         at += sprintf(at, "add.u32 %%r%d, %%r%d, %d;\n", i, i - 1, i);
     sprintf(at, "st.global.u32 [%%a], %%r5999; ret; }\n");
@@ -139,7 +152,8 @@ START_TEST(thousands_of_registers_share_few_slots) {
 }
 END_TEST
 
-/* Values that live across a loop's back edge, and through guarded writes, keep their slots while hundreds of others come and go. */
+/* Values that live across a loop's back edge, and through guarded writes, keep their slots while hundreds of others
+ * come and go. */
 START_TEST(registers_that_live_through_loops_keep_their_values) {
     char *text = malloc(1 << 20), *at = text;
     static struct snippet_in in[32];
@@ -150,9 +164,11 @@ START_TEST(registers_that_live_through_loops_keep_their_values) {
         at += sprintf(at, "add.u32 keep%d, a, %d;\n", i, i * 1000);
     at += sprintf(at, "LOOP:\n");
     for (int i = 0; i < 400; i++)
-        at += sprintf(at, "mul.lo.u32 t%d, n, %d; %s add.u32 keep%d, keep%d, t%d;\n", i, i, i % 3 ? "" : "@p", i % 40, i % 40, i);
+        at += sprintf(at, "mul.lo.u32 t%d, n, %d; %s add.u32 keep%d, keep%d, t%d;\n", i, i, i % 3 ? "" : "@p", i % 40,
+                      i % 40, i);
     for (int i = 0; i < 50; i++)
-        at += sprintf(at, "mul.wide.u32 w%d, n, %d; cvt.u32.u64 t%d, w%d; @!p xor.b32 keep%d, keep%d, t%d;\n", i, i, i, i, i % 40, i % 40, i);
+        at += sprintf(at, "mul.wide.u32 w%d, n, %d; cvt.u32.u64 t%d, w%d; @!p xor.b32 keep%d, keep%d, t%d;\n", i, i, i,
+                      i, i % 40, i % 40, i);
     at += sprintf(at, "add.u32 n, n, 1; setp.lt.u32 q, n, 5; @q bra LOOP; mov.u32 d, 0;\n");
     for (int i = 0; i < 40; i++)
         at += sprintf(at, "mad.lo.u32 d, d, 31, keep%d;\n", i);
@@ -166,11 +182,9 @@ START_TEST(registers_that_live_through_loops_keep_their_values) {
             keep[i] = lane + i * 1000;
         for (uint32_t n = 0; n < 5; n++) {
             for (uint32_t i = 0; i < 400; i++)
-                if (i % 3 || lane > 15)
-                    keep[i % 40] += n * i;
+                if (i % 3 || lane > 15) keep[i % 40] += n * i;
             for (uint32_t i = 0; i < 50; i++)
-                if (lane <= 15)
-                    keep[i % 40] ^= n * i;
+                if (lane <= 15) keep[i % 40] ^= n * i;
         }
         for (uint32_t i = 0; i < 40; i++)
             d = d * 31 + keep[i];
@@ -182,10 +196,13 @@ END_TEST
 
 /* ---- malformed text must be refused, not crash: every prefix and every single-byte change of a module ---- */
 START_TEST(damaged_text_is_refused_in_peace) {
-    static const char good[] = PTX_HEAD ".global .u32 v[2] = {1, 2};\n.extern .shared .b8 s[];\n" ENTRY
-                                        ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %a; .reg .f32 %f;\nL0: ld.param.u64 %a, [a+8]; @!%p1 bra L0;\n"
-                                        "{ .reg .b16 h; mov.b32 {h, _}, %r1; cvt.rn.f32.u16 %f, h; }\nsetp.lt.and.s32 %p1|%p2, %r1, -3, !%p1;\nst.global.v2.u32 [%a+16], {%r2, 5};\n"
-                                        "shfl.sync.bfly.b32 %r3|%p1, %r2, 1, 31, -1; lop3.b32 %r1, %r2, %r3, %r4, 0x96;\nT: .branchtargets L0, L1; brx.idx %r1, T; L1: fma.rn.f32 %f, %f, 0f3F800000, 1.5;\nret; }\n";
+    static const char good[] = PTX_HEAD
+        ".global .u32 v[2] = {1, 2};\n.extern .shared .b8 s[];\n" ENTRY
+        ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %a; .reg .f32 %f;\nL0: ld.param.u64 %a, [a+8]; @!%p1 bra L0;\n"
+        "{ .reg .b16 h; mov.b32 {h, _}, %r1; cvt.rn.f32.u16 %f, h; }\nsetp.lt.and.s32 %p1|%p2, %r1, -3, "
+        "!%p1;\nst.global.v2.u32 [%a+16], {%r2, 5};\n"
+        "shfl.sync.bfly.b32 %r3|%p1, %r2, 1, 31, -1; lop3.b32 %r1, %r2, %r3, %r4, 0x96;\nT: .branchtargets L0, L1; "
+        "brx.idx %r1, T; L1: fma.rn.f32 %f, %f, 0f3F800000, 1.5;\nret; }\n";
     static const char bytes[] = "{}[]();,.:%@!|<>0x-\"/* \n";
     char copy[sizeof good], message[1000];
     struct ptx_module *m = ptx_load(good, NULL, message, sizeof message);

@@ -1,4 +1,5 @@
-/* test_cpu_warp.c - threads together: shuffles, votes, divergence, .sync operations, barriers, and the faults of each. */
+/* test_cpu_warp.c - threads together: shuffles, votes, divergence, .sync operations, barriers, and the faults of each.
+ */
 #include "tests/cpu_snippet.h"
 
 static struct snippet_in in[256];
@@ -11,7 +12,8 @@ static void numbered(void) {
 
 /* the manual's pseudo-code of shfl, for lane `lane` of 32 with values 1000 + lane */
 static uint32_t shuffled(const char *mode, int lane, int b, int c, bool *in_range) {
-    int segment = c >> 8 & 31, clamp = c & 31, most = (lane & segment) | (clamp & ~segment & 31), least = lane & segment, j;
+    int segment = c >> 8 & 31, clamp = c & 31, most = (lane & segment) | (clamp & ~segment & 31),
+        least = lane & segment, j;
     if (!strcmp(mode, "up")) {
         j = lane - b;
         *in_range = j >= most;
@@ -31,13 +33,14 @@ START_TEST(shfl_reads_the_lane_the_manual_says) {
         for (int k = 0; k < 6; k++)
             for (int b = 0; b < 32; b += 1 + b / 3) {
                 char snippet[128];
-                snprintf(snippet, sizeof snippet, "shfl.sync.%s.b32 d|p, b, %d, %d, -1; selp.b32 e, 1, 0, p;", modes[mode], b, clamps[k]);
+                snprintf(snippet, sizeof snippet, "shfl.sync.%s.b32 d|p, b, %d, %d, -1; selp.b32 e, 1, 0, p;",
+                         modes[mode], b, clamps[k]);
                 evaluate(snippet, 'w', in, out, 32);
                 for (int lane = 0; lane < 32; lane++) {
                     bool range;
                     uint32_t want = shuffled(modes[mode], lane, b, clamps[k], &range);
-                    ck_assert_msg(out[lane].d == want && out[lane].e == range, "%s lane %d: %u %u", snippet, lane, (unsigned)out[lane].d,
-                                  (unsigned)out[lane].e);
+                    ck_assert_msg(out[lane].d == want && out[lane].e == range, "%s lane %d: %u %u", snippet, lane,
+                                  (unsigned)out[lane].d, (unsigned)out[lane].e);
                 }
             }
 }
@@ -46,10 +49,13 @@ END_TEST
 START_TEST(votes_matches_and_reductions_by_hand) {
     machine_with(fair(1, 1));
     numbered();
-    evaluate("setp.lt.u32 p, a, 5; vote.sync.ballot.b32 d, p, 0xffffffff; vote.sync.any.pred q, p, -1; selp.b32 e, 1, 0, q;", 'w', in, out, 32);
+    evaluate(
+        "setp.lt.u32 p, a, 5; vote.sync.ballot.b32 d, p, 0xffffffff; vote.sync.any.pred q, p, -1; selp.b32 e, 1, 0, q;",
+        'w', in, out, 32);
     ck_assert(out[9].d == 0x1F && out[9].e == 1);
-    evaluate("setp.lt.u32 p, a, 32; vote.sync.all.pred q, p, -1; selp.b32 d, 1, 0, q; vote.sync.uni.pred q, !p, -1; selp.b32 e, 1, 0, q;", 'w', in,
-             out, 32);
+    evaluate("setp.lt.u32 p, a, 32; vote.sync.all.pred q, p, -1; selp.b32 d, 1, 0, q; vote.sync.uni.pred q, !p, -1; "
+             "selp.b32 e, 1, 0, q;",
+             'w', in, out, 32);
     ck_assert(out[0].d == 1 && out[31].e == 1);
     evaluate("and.b32 f, a, 3; match.any.sync.b32 d, f, -1; match.all.sync.b32 e|p, f, -1;", 'w', in, out, 32);
     for (int i = 0; i < 32; i++)
@@ -74,7 +80,8 @@ END_TEST
 START_TEST(diverged_threads_loop_their_own_counts_and_meet_again) {
     machine_with(fair(1, 1));
     numbered();
-    evaluate("mov.u32 d, 0; mov.u32 f, a; LOOP: setp.eq.u32 p, f, 0; @p bra OUT; add.u32 d, d, f; sub.u32 f, f, 1; bra LOOP; OUT: activemask.b32 e;",
+    evaluate("mov.u32 d, 0; mov.u32 f, a; LOOP: setp.eq.u32 p, f, 0; @p bra OUT; add.u32 d, d, f; sub.u32 f, f, 1; bra "
+             "LOOP; OUT: activemask.b32 e;",
              'w', in, out, 64);
     for (uint32_t i = 0; i < 64; i++)
         ck_assert(out[i].d == (i % 32) * (i % 32 + 1) / 2 && out[i].e == 0xFFFFFFFF);
@@ -84,7 +91,8 @@ END_TEST
 START_TEST(indexed_branches_go_where_the_list_says) {
     machine_with(fair(1, 1));
     numbered();
-    evaluate("and.b32 f, a, 3; T: .branchtargets $L0, $L1, $L2, $L3; brx.idx f, T;\n$L0: mov.u32 d, 10; bra OUT; $L1: mov.u32 d, 11; bra OUT; $L2: mov.u32 d, 12; bra OUT; "
+    evaluate("and.b32 f, a, 3; T: .branchtargets $L0, $L1, $L2, $L3; brx.idx f, T;\n$L0: mov.u32 d, 10; bra OUT; $L1: "
+             "mov.u32 d, 11; bra OUT; $L2: mov.u32 d, 12; bra OUT; "
              "$L3: mov.u32 d, 13; OUT: activemask.b32 e;",
              'w', in, out, 32);
     for (uint32_t i = 0; i < 32; i++)
@@ -96,13 +104,15 @@ END_TEST
 START_TEST(a_lane_that_spins_on_another_lanes_store_ends) {
     machine_with(_i ? adverse(1, 1, (uint64_t)_i) : fair(1, 1));
     numbered();
-    evaluate(".shared .u32 flag; mov.u32 f, flag; setp.eq.u32 p, a, 0; @p bra WAIT; setp.ne.u32 p, a, 1; @p bra OUT; st.volatile.shared.u32 [f], 77; bra OUT;\n"
+    evaluate(".shared .u32 flag; mov.u32 f, flag; setp.eq.u32 p, a, 0; @p bra WAIT; setp.ne.u32 p, a, 1; @p bra OUT; "
+             "st.volatile.shared.u32 [f], 77; bra OUT;\n"
              "WAIT: ld.volatile.shared.u32 d, [f]; setp.eq.u32 p, d, 0; @p bra WAIT; OUT: bar.warp.sync -1;",
              'w', in, out, 32);
     ck_assert_int_eq((int)out[0].d, 77);
     evaluate(".shared .u32 flag; mov.u32 f, flag; setp.eq.u32 p, a, 0; @!p bra GIVE;\n"
              "WAIT: ld.volatile.shared.u32 d, [f]; setp.eq.u32 p, d, 0; @p bra WAIT; bra OUT;\n"
-             "GIVE: setp.eq.u32 p, a, 1; mov.u32 g, 500; LOOP: sub.u32 g, g, 1; setp.ne.u32 q, g, 0; @q bra LOOP; @p st.volatile.shared.u32 [f], 78; OUT: bar.warp.sync -1;",
+             "GIVE: setp.eq.u32 p, a, 1; mov.u32 g, 500; LOOP: sub.u32 g, g, 1; setp.ne.u32 q, g, 0; @q bra LOOP; @p "
+             "st.volatile.shared.u32 [f], 78; OUT: bar.warp.sync -1;",
              'w', in, out, 32);
     ck_assert_int_eq((int)out[0].d, 78);
 }
@@ -112,9 +122,11 @@ END_TEST
 START_TEST(sync_operations_wait_for_all_named_lanes) {
     machine_with(_i ? adverse(1, 1, (uint64_t)_i) : fair(1, 1));
     numbered();
-    evaluate("setp.lt.u32 p, a, 16; @p bra LEFT; mov.u32 g, 40; LOOP: sub.u32 g, g, 1; setp.ne.u32 q, g, 0; @q bra LOOP;\n"
-             "shfl.sync.bfly.b32 d, b, 16, 31, -1; bra OUT; LEFT: shfl.sync.bfly.b32 d, b, 16, 31, -1; OUT: add.u32 d, d, 1;",
-             'w', in, out, 32);
+    evaluate(
+        "setp.lt.u32 p, a, 16; @p bra LEFT; mov.u32 g, 40; LOOP: sub.u32 g, g, 1; setp.ne.u32 q, g, 0; @q bra LOOP;\n"
+        "shfl.sync.bfly.b32 d, b, 16, 31, -1; bra OUT; LEFT: shfl.sync.bfly.b32 d, b, 16, 31, -1; OUT: add.u32 d, d, "
+        "1;",
+        'w', in, out, 32);
     for (uint32_t i = 0; i < 32; i++)
         ck_assert_int_eq((int)out[i].d, (int)(1001 + (i ^ 16)));
     /* each half among itself, at one instruction */
@@ -128,10 +140,13 @@ END_TEST
 START_TEST(barrier_reductions_count_and_combine_over_the_block) {
     machine_with(_i ? adverse(1, 1, (uint64_t)_i) : fair(1, 1));
     numbered();
-    evaluate("mov.u32 f, %tid.x; setp.eq.u32 p, f, 100; bar.red.or.pred q, 0, p; selp.b32 d, 1, 0, q; bar.red.popc.u32 e, 1, 128, !p;", 'w', in, out, 128);
+    evaluate("mov.u32 f, %tid.x; setp.eq.u32 p, f, 100; bar.red.or.pred q, 0, p; selp.b32 d, 1, 0, q; bar.red.popc.u32 "
+             "e, 1, 128, !p;",
+             'w', in, out, 128);
     for (int i = 0; i < 128; i++)
         ck_assert(out[i].d == 1 && out[i].e == 127);
-    evaluate("mov.u32 f, %tid.x; setp.lt.u32 p, f, 128; barrier.cta.red.and.aligned.pred q, 3, p; selp.b32 d, 1, 0, q; setp.ne.u32 p, f, 64;\n"
+    evaluate("mov.u32 f, %tid.x; setp.lt.u32 p, f, 128; barrier.cta.red.and.aligned.pred q, 3, p; selp.b32 d, 1, 0, q; "
+             "setp.ne.u32 p, f, 64;\n"
              "barrier.cta.red.and.pred q, 3, p; selp.b32 e, 1, 0, q;",
              'w', in, out, 128);
     for (int i = 0; i < 128; i++)
@@ -142,8 +157,10 @@ END_TEST
 START_TEST(producers_arrive_and_consumers_wait) {
     machine_with(_i ? adverse(1, 1, (uint64_t)_i) : fair(1, 1));
     numbered();
-    evaluate(".shared .align 4 .b32 box[64]; mov.u32 f, %tid.x; mov.u32 g, box; and.b32 x, f, 63; shl.b32 x, x, 2; add.u32 g, g, x; setp.ge.u32 p, f, 64; @p bra TAKE;\n"
-             "st.shared.u32 [g], b; bar.arrive 5, 128; bra OUT; TAKE: bar.sync 5, 128; ld.shared.u32 d, [g]; OUT: bar.sync 0;",
+    evaluate(".shared .align 4 .b32 box[64]; mov.u32 f, %tid.x; mov.u32 g, box; and.b32 x, f, 63; shl.b32 x, x, 2; "
+             "add.u32 g, g, x; setp.ge.u32 p, f, 64; @p bra TAKE;\n"
+             "st.shared.u32 [g], b; bar.arrive 5, 128; bra OUT; TAKE: bar.sync 5, 128; ld.shared.u32 d, [g]; OUT: "
+             "bar.sync 0;",
              'w', in, out, 128);
     for (int i = 64; i < 128; i++)
         ck_assert_int_eq((int)out[i].d, 1000 + i - 64);
@@ -161,8 +178,12 @@ END_TEST
 /* ---- faults ---- */
 static const char *fault_of(const char *snippet, unsigned threads) {
     char *text = NULL;
-    ck_assert_int_ge(asprintf(&text, PTX_HEAD ".visible .entry broken(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) {\n.reg .b32 t, u, v; .reg .b64 A; .reg .pred p, q; "
-                                              "mov.u32 t, %%tid.x;\n%s\nret; }\n", snippet), 0);
+    ck_assert_int_ge(asprintf(&text,
+                              PTX_HEAD ".visible .entry broken(.param .u64 a, .param .u64 b, .param .u64 c, .param "
+                                       ".u64 d) {\n.reg .b32 t, u, v; .reg .b64 A; .reg .pred p, q; "
+                                       "mov.u32 t, %%tid.x;\n%s\nret; }\n",
+                              snippet),
+                     0);
     launch(function_of_text(text, "broken"), 1, threads, NULL, false, 0, 0, 0, 0);
     ck_assert_int_ne(cpu_ctx_synchronize(), 0);
     free(text);
@@ -170,15 +191,27 @@ static const char *fault_of(const char *snippet, unsigned threads) {
 }
 
 START_TEST(broken_meetings_are_faults_with_their_place) {
-    static const struct { const char *snippet; unsigned threads; const char *says[4]; } rows[] = {
-        {"shfl.sync.idx.b32 u, t, 0, 31, 0xFFFFFFFE;", 32, {"does not name the thread", "thread (0,0,0)", "PTX line 6"}},
+    static const struct {
+        const char *snippet;
+        unsigned threads;
+        const char *says[4];
+    } rows[] = {
+        {"shfl.sync.idx.b32 u, t, 0, 31, 0xFFFFFFFE;",
+         32,
+         {"does not name the thread", "thread (0,0,0)", "PTX line 6"}},
         {"setp.eq.u32 p, t, 3; @p exit;\nbar.warp.sync 0xFFFFFFFF;", 32, {"have exited", "0x00000008", "PTX line 7"}},
-        {"setp.lt.u32 p, t, 16; @p bra LA;\nbar.sync 0; bra LB;\nLA: bar.sync 1;\nLB:", 32, {"divergent barrier", "bar.sync 0", "bar.sync 1"}},
-        {"setp.lt.u32 p, t, 16; @p bra LA;\nshfl.sync.idx.b32 u, t, 0, 31, -1; bra LB;\nLA: bar.sync 1;\nLB:", 32, {"cannot come", "0x0000ffff"}},
+        {"setp.lt.u32 p, t, 16; @p bra LA;\nbar.sync 0; bra LB;\nLA: bar.sync 1;\nLB:",
+         32,
+         {"divergent barrier", "bar.sync 0", "bar.sync 1"}},
+        {"setp.lt.u32 p, t, 16; @p bra LA;\nshfl.sync.idx.b32 u, t, 0, 31, -1; bra LB;\nLA: bar.sync 1;\nLB:",
+         32,
+         {"cannot come", "0x0000ffff"}},
         {"bar.sync 16;", 32, {"barrier 16 does not exist"}},
         {"bar.sync 1, 48;", 64, {"multiple of 32"}},
         {"bar.sync 1, 128;", 64, {"up to the block's 64"}},
-        {"mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {u,u,u,u}, {t,t}, {t}, {t,t,t,t};", 16, {"all 32 threads"}},
+        {"mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {u,u,u,u}, {t,t}, {t}, {t,t,t,t};",
+         16,
+         {"all 32 threads"}},
         {"trap;", 1, {"trap"}},
     };
     machine_with(fair(1, 1));

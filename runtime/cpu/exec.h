@@ -1,8 +1,9 @@
 /* exec.h - insides of the exec half: decoded operations, the state of a warp, what handlers may use.
  *
- * Registers of a warp lie in slots of 32 lanes x 32 bits (128 bytes); 64-bit registers take two slots, read as 32 x 64 bits,
- * 128-bit ones four. 8- and 16-bit values sit zero-extended in 32-bit lanes. Predicates are 32-bit lane masks of their own.
- * Immediates are broadcast into a read-only bank shaped like the registers, so that every operand is a vector of 32 lanes. */
+ * Registers of a warp lie in slots of 32 lanes x 32 bits (128 bytes); 64-bit registers take two slots, read as 32 x 64
+ * bits, 128-bit ones four. 8- and 16-bit values sit zero-extended in 32-bit lanes. Predicates are 32-bit lane masks of
+ * their own. Immediates are broadcast into a read-only bank shaped like the registers, so that every operand is a
+ * vector of 32 lanes. */
 #ifndef DCPK_CPU_EXEC_H
 #define DCPK_CPU_EXEC_H
 
@@ -26,16 +27,31 @@ enum { SHARED_BASE = 1024 };
 #define WINDOW_SHARED 0x0100000000000000ull
 #define WINDOW_LOCAL 0x0200000000000000ull
 #define WINDOW_PARAM 0x0300000000000000ull
-#define WINDOW_OF(address) ((address) & 0xFF00000000000000ull)
+#define WINDOW_OF(address) ((address)&0xFF00000000000000ull)
 
 /* Flags of an instruction's modifiers; an op carries them in `flags`. */
 enum op_flag {
-    F_FTZ = 1u << 0, F_SAT = 1u << 1, F_SATFINITE = 1u << 2, F_RELU = 1u << 3, F_NAN = 1u << 4, F_ABS_XOR = 1u << 5,
-    F_RZ = 1u << 6, F_RM = 1u << 7, F_RP = 1u << 8, F_RNA = 1u << 9, F_RINT = 1u << 10, /* .rni .rzi .rmi .rpi */
-    F_SWAP = 1u << 11, F_NOT = 1u << 12,        /* compare: complement the result */
-    F_AND = 1u << 13, F_OR = 1u << 14, F_XOR = 1u << 15, /* compare: combine with a predicate */
-    F_WIDE_ADDRESS = 1u << 16,                  /* address register has 64 bits */
-    F_SIGNED = 1u << 17, F_TRANS = 1u << 18, F_NOT_C = 1u << 19, F_DIRECTED = F_RZ | F_RM | F_RP
+    F_FTZ = 1u << 0,
+    F_SAT = 1u << 1,
+    F_SATFINITE = 1u << 2,
+    F_RELU = 1u << 3,
+    F_NAN = 1u << 4,
+    F_ABS_XOR = 1u << 5,
+    F_RZ = 1u << 6,
+    F_RM = 1u << 7,
+    F_RP = 1u << 8,
+    F_RNA = 1u << 9,
+    F_RINT = 1u << 10, /* .rni .rzi .rmi .rpi */
+    F_SWAP = 1u << 11,
+    F_NOT = 1u << 12, /* compare: complement the result */
+    F_AND = 1u << 13,
+    F_OR = 1u << 14,
+    F_XOR = 1u << 15,          /* compare: combine with a predicate */
+    F_WIDE_ADDRESS = 1u << 16, /* address register has 64 bits */
+    F_SIGNED = 1u << 17,
+    F_TRANS = 1u << 18,
+    F_NOT_C = 1u << 19,
+    F_DIRECTED = F_RZ | F_RM | F_RP
 };
 
 enum run {
@@ -56,7 +72,10 @@ struct op;
 typedef int op_fn(struct exec *x, const struct op *o, u32 m);
 
 /* Threads of a warp that meet at a .sync operation; several parts when they stand at different instructions. */
-struct part { const struct op *op; u32 lanes; };
+struct part {
+    const struct op *op;
+    u32 lanes;
+};
 typedef int sync_fn(struct exec *x, const struct part *parts, unsigned count, u32 members);
 
 #define NO_OPERAND 0xFFFFFFFFu
@@ -70,19 +89,27 @@ struct op {
     u32 flags;      /* enum op_flag */
     u16 guard;      /* predicate index, NO_GUARD none */
     u8 guard_not;
-    u8 space;       /* enum space */
+    u8 space;        /* enum space */
     u8 order, scope; /* enum order, enum scope */
-    u8 bytes;       /* an element */
-    u8 count;       /* elements of a vector */
-    u8 kind, sub;   /* what the form says */
-    u8 width;       /* bits of the data register */
+    u8 bytes;        /* an element */
+    u8 count;        /* elements of a vector */
+    u8 kind, sub;    /* what the form says */
+    u8 width;        /* bits of the data register */
     sync_fn *sync;
 };
 
-struct where { u32 line, text, length; }; /* of an op: PTX line (1-based), its text in code->source */
+struct where {
+    u32 line, text, length;
+}; /* of an op: PTX line (1-based), its text in code->source */
 
 /* Registers that are set at the start of a warp and never written: special registers, addresses of module variables. */
-struct pinned { u32 slot; u8 special; u8 bits; u32 variable; int64_t addend; };
+struct pinned {
+    u32 slot;
+    u8 special;
+    u8 bits;
+    u32 variable;
+    int64_t addend;
+};
 
 struct code {
     struct op *ops;
@@ -95,63 +122,87 @@ struct code {
     unsigned op_count, extra_count, constant_bytes, pinned_count, slots, predicates;
 };
 
-struct group { u32 pc, mask; u64 stamp; bool waiting; };
-struct parked { u32 pc, lanes, members; };
+struct group {
+    u32 pc, mask;
+    u64 stamp;
+    bool waiting;
+};
+struct parked {
+    u32 pc, lanes, members;
+};
 
 struct exec {
-    u8 *base[2];     /* registers, constants */
+    u8 *base[2]; /* registers, constants */
     u32 *predicates;
     const struct code *code;
     struct warp *warp;
-    struct world *world;  /* valid within a step */
-    struct fault *fault;  /* likewise */
-    u8 *local;            /* 32 x local_bytes */
-    u32 launched, live;   /* lanes that began; that have not exited */
-    u32 carry;            /* the condition code's carry of each lane */
+    struct world *world; /* valid within a step */
+    struct fault *fault; /* likewise */
+    u8 *local;           /* 32 x local_bytes */
+    u32 launched, live;  /* lanes that began; that have not exited */
+    u32 carry;           /* the condition code's carry of each lane */
     unsigned fault_lane, group_count, parked_count, debt, turn;
     u64 clock;
-    bool at_barrier;      /* all live threads have arrived; the CTA's barrier holds the warp */
-    u32 barrier;          /* which */
+    bool at_barrier; /* all live threads have arrived; the CTA's barrier holds the warp */
+    u32 barrier;     /* which */
     struct group groups[MAX_GROUPS];
     struct parked parked[WARP];
     u32 targets[WARP];
     /* the last polled load, for reports */
-    u64 poll_address; u8 poll_value[16]; unsigned poll_bytes; u32 poll_pc; u64 poll_count;
+    u64 poll_address;
+    u8 poll_value[16];
+    unsigned poll_bytes;
+    u32 poll_pc;
+    u64 poll_count;
 };
 
-struct barrier { u32 expected /* 0: all threads that live */, arrived, population; bool all, any; };
-struct barriers { struct barrier at[MAX_BARRIERS]; };
+struct barrier {
+    u32 expected /* 0: all threads that live */, arrived, population;
+    bool all, any;
+};
+struct barriers {
+    struct barrier at[MAX_BARRIERS];
+};
 
-#define AT(x, operand) ((void *)((x)->base[(operand) >> 31] + ((operand) & 0x7FFFFFFFu)))
-#define FOR_LANES(l, mask) for (u32 rest_ = (mask), l = 0; rest_ && (l = (u32)__builtin_ctz(rest_), 1); rest_ &= rest_ - 1)
+#define AT(x, operand) ((void *)((x)->base[(operand) >> 31] + ((operand)&0x7FFFFFFFu)))
+#define FOR_LANES(l, mask)                                                                                             \
+    for (u32 rest_ = (mask), l = 0; rest_ && (l = (u32)__builtin_ctz(rest_), 1); rest_ &= rest_ - 1)
 
-static inline u32 predicate_read(const struct exec *x, u32 operand)
-{
+static inline u32 predicate_read(const struct exec *x, u32 operand) {
     u32 p = x->predicates[operand >> 1];
     return operand & 1 ? ~p : p;
 }
 
-static inline void predicate_write(struct exec *x, u32 operand, u32 value, u32 m)
-{
+static inline void predicate_write(struct exec *x, u32 operand, u32 value, u32 m) {
     u32 *p = &x->predicates[operand >> 1];
     *p = (*p & ~m) | (value & m);
 }
 
 /* Thread number in its CTA of a lane. */
-static inline unsigned thread_of(const struct exec *x, unsigned lane)
-{
+static inline unsigned thread_of(const struct exec *x, unsigned lane) {
     return x->warp->index * WARP + lane;
 }
 
 /* Fills x->fault for a lane; returns RUN_FAULT. The step adds kernel, line and thread. */
 int exec_fault(struct exec *x, unsigned lane, int code, const char *format, ...) __attribute__((format(printf, 4, 5)));
-enum { FAULT_ILLEGAL_ADDRESS = 700, FAULT_ILLEGAL_INSTRUCTION = 715, FAULT_MISALIGNED = 716, FAULT_ADDRESS_SPACE = 717, FAULT_LAUNCH = 719 };
+enum {
+    FAULT_ILLEGAL_ADDRESS = 700,
+    FAULT_ILLEGAL_INSTRUCTION = 715,
+    FAULT_MISALIGNED = 716,
+    FAULT_ADDRESS_SPACE = 717,
+    FAULT_LAUNCH = 719
+};
 
 void exec_fault_complete(struct exec *x, u32 pc); /* puts place and thread before what exec_fault or the world wrote */
 
-/* exec_sync.c: op_sync is the handler of every op with a sync function: it runs it at once when all members are here, else parks
- * the lanes. settle, after threads parked or exited, runs what has become complete; RUN_FAULT with the fault completed. */
-enum sync_kind { SYNC_MASK /* members: operand in op->imm */, SYNC_WARP /* all 32 lanes */, SYNC_BARRIER /* all live lanes */ };
+/* exec_sync.c: op_sync is the handler of every op with a sync function: it runs it at once when all members are here,
+ * else parks the lanes. settle, after threads parked or exited, runs what has become complete; RUN_FAULT with the fault
+ * completed. */
+enum sync_kind {
+    SYNC_MASK /* members: operand in op->imm */,
+    SYNC_WARP /* all 32 lanes */,
+    SYNC_BARRIER /* all live lanes */
+};
 op_fn op_sync;
 int sync_settle(struct exec *x);
 int sync_missing(struct exec *x);   /* nothing can run and nothing will: a fault */
@@ -160,7 +211,8 @@ void group_add(struct exec *x, u32 pc, u32 mask);
 
 /* bar and barrier.cta: op->sub; a: barrier, b: threads (NO_OPERAND: all), c: predicate, d: result */
 enum barrier_kind { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };
-sync_fn sync_barrier, sync_warp, sync_shfl, sync_vote, sync_match, sync_redux, sync_elect, sync_mma, sync_ldmatrix, sync_stmatrix;
+sync_fn sync_barrier, sync_warp, sync_shfl, sync_vote, sync_match, sync_redux, sync_elect, sync_mma, sync_ldmatrix,
+    sync_stmatrix;
 
 /* exec_lanes.h, compiled for two instruction sets. */
 enum lane_op {
@@ -175,9 +227,12 @@ extern op_fn *const lanes_avx2[L_COUNT];
 /* num_*.c: numbers. */
 enum float_format { FMT_F16, FMT_BF16, FMT_F32, FMT_F64, FMT_E4M3, FMT_E5M2, FMT_TF32, FMT_COUNT };
 enum rounding { ROUND_NEAREST, ROUND_ZERO, ROUND_DOWN, ROUND_UP, ROUND_AWAY };
-/* significand * 2^exponent, sticky: something non-zero below. Overflow to Inf (or the largest finite, as the rounding says). */
-u64 float_pack(enum float_format format, bool negative, u64 significand, int exponent, bool sticky, enum rounding rounding);
-u64 float_from_double(enum float_format format, double value, enum rounding rounding); /* NaN becomes the format's canonical NaN */
+/* significand * 2^exponent, sticky: something non-zero below. Overflow to Inf (or the largest finite, as the rounding
+ * says). */
+u64 float_pack(enum float_format format, bool negative, u64 significand, int exponent, bool sticky,
+               enum rounding rounding);
+u64 float_from_double(enum float_format format, double value,
+                      enum rounding rounding); /* NaN becomes the format's canonical NaN */
 double float_to_double(enum float_format format, u64 bits);
 /* .satfinite: clamps to the largest finite; NaN to 0x7F in the FP8 formats. */
 u64 float_satfinite(enum float_format format, double value, enum rounding rounding);

@@ -5,16 +5,14 @@
 
 typedef unsigned __int128 u128;
 
-static float f32_of(u64 bits)
-{
+static float f32_of(u64 bits) {
     float v;
     u32 narrow = (u32)bits;
     memcpy(&v, &narrow, 4);
     return v;
 }
 
-static u32 f32_add(u32 a, u32 b, bool flush)
-{
+static u32 f32_add(u32 a, u32 b, bool flush) {
     if (flush) { /* of global memory only */
         a = a & 0x7F800000 ? a : a & 0x80000000;
         b = b & 0x7F800000 ? b : b & 0x80000000;
@@ -22,45 +20,52 @@ static u32 f32_add(u32 a, u32 b, bool flush)
     float sum = f32_of(a) + f32_of(b);
     u32 bits;
     memcpy(&bits, &sum, 4);
-    if (sum != sum)
-        return 0x7FFFFFFF;
+    if (sum != sum) return 0x7FFFFFFF;
     return flush && !(bits & 0x7F800000) ? bits & 0x80000000 : bits;
 }
 
-static u32 half_op(unsigned op, enum float_format format, u32 a, u32 b)
-{
+static u32 half_op(unsigned op, enum float_format format, u32 a, u32 b) {
     double x = float_to_double(format, a & 0xFFFF), y = float_to_double(format, b & 0xFFFF);
-    double r = op == ATOMIC_ADD ? x + y : x != x ? y : y != y ? x : (op == ATOMIC_MIN) == (x < y || (x == y && signbit(x))) ? x : y;
+    double r = op == ATOMIC_ADD                                          ? x + y
+               : x != x                                                  ? y
+               : y != y                                                  ? x
+               : (op == ATOMIC_MIN) == (x < y || (x == y && signbit(x))) ? x
+                                                                         : y;
     return (u32)float_from_double(format, r, ROUND_NEAREST);
 }
 
-static u32 halves_op(unsigned op, enum float_format format, u32 a, u32 b)
-{
+static u32 halves_op(unsigned op, enum float_format format, u32 a, u32 b) {
     return half_op(op, format, a, b) | half_op(op, format, a >> 16, b >> 16) << 16;
 }
 
-static u64 integer_op(unsigned op, unsigned kind, u64 old, u64 b)
-{
-    bool less = kind == N_S32   ? (s32)(u32)old < (s32)(u32)b
-                : kind == N_S64 ? (s64)old < (s64)b
-                                : old < b;
+static u64 integer_op(unsigned op, unsigned kind, u64 old, u64 b) {
+    bool less = kind == N_S32 ? (s32)(u32)old < (s32)(u32)b : kind == N_S64 ? (s64)old < (s64)b : old < b;
     switch (op) {
-    case ATOMIC_ADD: return old + b;
-    case ATOMIC_MIN: return less ? old : b;
-    case ATOMIC_MAX: return less ? b : old;
-    case ATOMIC_AND: return old & b;
-    case ATOMIC_OR: return old | b;
-    case ATOMIC_XOR: return old ^ b;
-    case ATOMIC_INC: return old >= b ? 0 : old + 1;
-    case ATOMIC_DEC: return old == 0 || old > b ? b : old - 1;
-    default: return b; /* exch */
+    case ATOMIC_ADD:
+        return old + b;
+    case ATOMIC_MIN:
+        return less ? old : b;
+    case ATOMIC_MAX:
+        return less ? b : old;
+    case ATOMIC_AND:
+        return old & b;
+    case ATOMIC_OR:
+        return old | b;
+    case ATOMIC_XOR:
+        return old ^ b;
+    case ATOMIC_INC:
+        return old >= b ? 0 : old + 1;
+    case ATOMIC_DEC:
+        return old == 0 || old > b ? b : old - 1;
+    default:
+        return b; /* exch */
     }
 }
 
-static u64 new_value(const struct op *o, bool global, u64 old, u64 b)
-{
+static u64 new_value(const struct op *o, bool global, u64 old, u64 b) {
     switch (o->kind) {
-    case N_F32: return f32_add((u32)old, (u32)b, global);
+    case N_F32:
+        return f32_add((u32)old, (u32)b, global);
     case N_F64: {
         double x, y;
         memcpy(&x, &old, 8);
@@ -69,25 +74,27 @@ static u64 new_value(const struct op *o, bool global, u64 old, u64 b)
         memcpy(&old, &x, 8);
         return old;
     }
-    case N_F16: return half_op(o->sub, FMT_F16, (u32)old, (u32)b);
-    case N_BF16: return half_op(o->sub, FMT_BF16, (u32)old, (u32)b);
-    case N_F16X2: return halves_op(o->sub, FMT_F16, (u32)old, (u32)b);
-    case N_BF16X2: return halves_op(o->sub, FMT_BF16, (u32)old, (u32)b);
-    default: return integer_op(o->sub, o->kind, old, b);
+    case N_F16:
+        return half_op(o->sub, FMT_F16, (u32)old, (u32)b);
+    case N_BF16:
+        return half_op(o->sub, FMT_BF16, (u32)old, (u32)b);
+    case N_F16X2:
+        return halves_op(o->sub, FMT_F16, (u32)old, (u32)b);
+    case N_BF16X2:
+        return halves_op(o->sub, FMT_BF16, (u32)old, (u32)b);
+    default:
+        return integer_op(o->sub, o->kind, old, b);
     }
 }
 
-static u128 source(const struct exec *x, u32 operand, u32 lane, unsigned bytes)
-{
+static u128 source(const struct exec *x, u32 operand, u32 lane, unsigned bytes) {
     u128 value = 0;
     unsigned stride = bytes == 16 ? 16 : bytes == 8 ? 8 : 4;
-    if (operand != NO_OPERAND)
-        memcpy(&value, (const u8 *)AT(x, operand) + lane * stride, bytes);
+    if (operand != NO_OPERAND) memcpy(&value, (const u8 *)AT(x, operand) + lane * stride, bytes);
     return value;
 }
 
-static bool apply(struct exec *x, const struct op *o, u32 lane, void *at, bool global)
-{
+static bool apply(struct exec *x, const struct op *o, u32 lane, void *at, bool global) {
     u128 old = 0, b = source(x, o->b, lane, o->bytes), now;
     memcpy(&old, at, o->bytes);
     if (o->sub == ATOMIC_CAS)
@@ -103,13 +110,11 @@ static bool apply(struct exec *x, const struct op *o, u32 lane, void *at, bool g
     return changed;
 }
 
-int op_atomic(struct exec *x, const struct op *o, u32 m)
-{
+int op_atomic(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     bool polled = false;
     lane_addresses(x, o, address);
-    FOR_LANES(l, m)
-    {
+    FOR_LANES(l, m) {
         enum space space = o->space == SPACE_GENERIC || WINDOW_OF(address[l]) ? space_of(&address[l]) : o->space;
         bool global = space == SPACE_GLOBAL;
         void *at;
@@ -126,8 +131,7 @@ int op_atomic(struct exec *x, const struct op *o, u32 m)
         } else {
             return exec_fault(x, l, FAULT_ADDRESS_SPACE, "atomics work on global and shared memory only");
         }
-        if (!at)
-            return RUN_FAULT;
+        if (!at) return RUN_FAULT;
         if (apply(x, o, l, at, global)) {
             x->warp->progressed = true;
         } else if (global) { /* memory as it was: perhaps a loop that waits */

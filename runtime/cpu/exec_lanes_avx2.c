@@ -1,5 +1,5 @@
-/* exec_lanes_avx2.c - the lane tables for x86-64 processors with AVX2 and FMA; NULL rows elsewhere, and lanes_best never
- * picks them. Owns lanes_avx2; see exec_lanes.h. */
+/* exec_lanes_avx2.c - the lane tables for x86-64 processors with AVX2 and FMA; NULL rows elsewhere, and lanes_best
+ * never picks them. Owns lanes_avx2; see exec_lanes.h. */
 #include <runtime/cpu/exec.h>
 #ifdef __x86_64__
 #include <math.h>

@@ -1,11 +1,10 @@
-/* exec_memory.c - loads, stores and fences. Checks alignment, and bounds of shared, local and parameter memory; global memory
- * is the world's. A polled load (volatile, relaxed, acquire from global memory) ends a warp's burst. */
+/* exec_memory.c - loads, stores and fences. Checks alignment, and bounds of shared, local and parameter memory; global
+ * memory is the world's. A polled load (volatile, relaxed, acquire from global memory) ends a warp's burst. */
 #include <string.h>
 #include <runtime/cpu/exec_memory.h>
 
 /* Address of each active lane, offset added. */
-void lane_addresses(const struct exec *x, const struct op *o, u64 *address)
-{
+void lane_addresses(const struct exec *x, const struct op *o, u64 *address) {
     if (o->flags & F_WIDE_ADDRESS) {
         const u64 *a = AT(x, o->a);
         for (int l = 0; l < WARP; l++)
@@ -17,60 +16,71 @@ void lane_addresses(const struct exec *x, const struct op *o, u64 *address)
     }
 }
 
-static int misaligned(struct exec *x, u32 lane, u64 address, unsigned bytes)
-{
-    return exec_fault(x, lane, FAULT_MISALIGNED, "address 0x%llx is not aligned to the %u bytes of the access", (unsigned long long)address, bytes);
+static int misaligned(struct exec *x, u32 lane, u64 address, unsigned bytes) {
+    return exec_fault(x, lane, FAULT_MISALIGNED, "address 0x%llx is not aligned to the %u bytes of the access",
+                      (unsigned long long)address, bytes);
 }
 
-static int outside(struct exec *x, u32 lane, const char *what, u64 address, unsigned bytes, u64 begin, u64 size)
-{
-    return exec_fault(x, lane, FAULT_ILLEGAL_ADDRESS, "%u bytes at %s address 0x%llx: the %s memory is [0x%llx, 0x%llx)", bytes, what,
-                      (unsigned long long)address, what, (unsigned long long)begin, (unsigned long long)(begin + size));
+static int outside(struct exec *x, u32 lane, const char *what, u64 address, unsigned bytes, u64 begin, u64 size) {
+    u64 end = begin + size;
+    return exec_fault(x, lane, FAULT_ILLEGAL_ADDRESS,
+                      "%u bytes at %s address 0x%llx: the %s memory is [0x%llx, 0x%llx)", bytes, what,
+                      (unsigned long long)address, what, (unsigned long long)begin, (unsigned long long)end);
 }
 
 /* Host memory of shared, local or parameter bytes; NULL with a fault when outside. */
-u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned bytes)
-{
+u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned bytes) {
     const struct cta *cta = x->warp->cta;
     const struct ptx_function *fn = cta->grid->fn;
     u64 begin = space == SPACE_SHARED ? SHARED_BASE : 0;
     u64 size = space == SPACE_SHARED ? cta->shared_bytes : space == SPACE_LOCAL ? fn->local_bytes : fn->param_bytes;
-    u8 *base = space == SPACE_SHARED ? cta->shared : space == SPACE_LOCAL ? x->local + (size_t)lane * fn->local_bytes : cta->grid->params;
+    u8 *base = space == SPACE_SHARED  ? cta->shared
+               : space == SPACE_LOCAL ? x->local + (size_t)lane * fn->local_bytes
+                                      : cta->grid->params;
     if (address % bytes) {
         misaligned(x, lane, address, bytes);
         return NULL;
     }
     if (address < begin || address - begin > size || size - (address - begin) < bytes) {
-        outside(x, lane, space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "parameter", address, bytes, begin, size);
+        outside(x, lane,
+                space == SPACE_SHARED  ? "shared"
+                : space == SPACE_LOCAL ? "local"
+                                       : "parameter",
+                address, bytes, begin, size);
         return NULL;
     }
     return base + (address - begin);
 }
 
-enum space space_of(u64 *address)
-{
+enum space space_of(u64 *address) {
     switch (WINDOW_OF(*address)) {
-    case WINDOW_SHARED: *address ^= WINDOW_SHARED; return SPACE_SHARED;
-    case WINDOW_LOCAL: *address ^= WINDOW_LOCAL; return SPACE_LOCAL;
-    case WINDOW_PARAM: *address ^= WINDOW_PARAM; return SPACE_PARAM;
-    default: return SPACE_GLOBAL;
+    case WINDOW_SHARED:
+        *address ^= WINDOW_SHARED;
+        return SPACE_SHARED;
+    case WINDOW_LOCAL:
+        *address ^= WINDOW_LOCAL;
+        return SPACE_LOCAL;
+    case WINDOW_PARAM:
+        *address ^= WINDOW_PARAM;
+        return SPACE_PARAM;
+    default:
+        return SPACE_GLOBAL;
     }
 }
 
 /* ---- loads ---- */
 /* From each lane's bytes to the data registers. */
-#define COPY_ELEMENTS(type)                                                                                                                  \
-    {                                                                                                                                        \
-        type *d = AT(x, operand);                                                                                                            \
-        if (m == ALL_LANES)                                                                                                                  \
-            for (u32 l = 0; l < WARP; l++)                                                                                                   \
-                memcpy(&d[l], from[l] + at, sizeof(type));                                                                                   \
-        else                                                                                                                                 \
-            FOR_LANES(l, m) memcpy(&d[l], from[l] + at, sizeof(type));                                                                       \
+#define COPY_ELEMENTS(type)                                                                                            \
+    {                                                                                                                  \
+        type *d = AT(x, operand);                                                                                      \
+        if (m == ALL_LANES)                                                                                            \
+            for (u32 l = 0; l < WARP; l++)                                                                             \
+                memcpy(&d[l], from[l] + at, sizeof(type));                                                             \
+        else                                                                                                           \
+            FOR_LANES(l, m) memcpy(&d[l], from[l] + at, sizeof(type));                                                 \
     }
 
-static void scatter(struct exec *x, const struct op *o, u32 m, const u8 *const *from)
-{
+static void scatter(struct exec *x, const struct op *o, u32 m, const u8 *const *from) {
     for (unsigned i = 0; i < o->count; i++) {
         u32 operand = x->code->extra[o->extra + i];
         unsigned at = i * o->bytes;
@@ -84,12 +94,10 @@ static void scatter(struct exec *x, const struct op *o, u32 m, const u8 *const *
             unsigned spare = 64 - 8u * o->bytes;
             u32 *d32 = AT(x, operand);
             u64 *d64 = AT(x, operand);
-            FOR_LANES(l, m)
-            {
+            FOR_LANES(l, m) {
                 u64 value = 0;
                 memcpy(&value, from[l] + at, o->bytes);
-                if (o->flags & F_SIGNED)
-                    value = (u64)((s64)(value << spare) >> spare);
+                if (o->flags & F_SIGNED) value = (u64)((s64)(value << spare) >> spare);
                 if (o->width == 64)
                     d64[l] = value;
                 else
@@ -99,8 +107,7 @@ static void scatter(struct exec *x, const struct op *o, u32 m, const u8 *const *
     }
 }
 
-static void note_poll(struct exec *x, const struct op *o, u64 address, const u8 *value, unsigned bytes)
-{
+static void note_poll(struct exec *x, const struct op *o, u64 address, const u8 *value, unsigned bytes) {
     x->poll_address = address;
     x->poll_bytes = bytes < 16 ? bytes : 16;
     memcpy(x->poll_value, value, x->poll_bytes);
@@ -109,22 +116,21 @@ static void note_poll(struct exec *x, const struct op *o, u64 address, const u8 
     x->warp->polled = true;
 }
 
-static bool load_global_lane(struct exec *x, const struct op *o, u32 lane, u64 address, u8 *to, unsigned bytes)
-{
+static bool load_global_lane(struct exec *x, const struct op *o, u32 lane, u64 address, u8 *to, unsigned bytes) {
     if (address % bytes) {
         misaligned(x, lane, address, bytes);
         return false;
     }
     x->fault_lane = lane;
     for (unsigned at = 0; at < bytes; at += 16)
-        if (!world_load(x->world, x->warp, thread_of(x, lane), address + at, to + at, bytes < 16 ? bytes : 16, o->order, o->scope, x->fault))
+        if (!world_load(x->world, x->warp, thread_of(x, lane), address + at, to + at, bytes < 16 ? bytes : 16, o->order,
+                        o->scope, x->fault))
             return false;
     return true;
 }
 
 /* Lanes `first` and on at addresses that follow each other, or at one address: how many, as bits. */
-static u32 run_of(const u64 *address, u32 left, u32 first, unsigned bytes, bool *same)
-{
+static u32 run_of(const u64 *address, u32 left, u32 first, unsigned bytes, bool *same) {
     u32 run = 1u << first, next = first + 1;
     *same = next < WARP && (left >> next & 1) && address[next] == address[first];
     u64 stride = *same ? 0 : bytes;
@@ -134,21 +140,20 @@ static u32 run_of(const u64 *address, u32 left, u32 first, unsigned bytes, bool 
 }
 
 /* The world is asked once for lanes that lie side by side; where it refuses, lane by lane, to find the one at fault. */
-static bool load_run(struct exec *x, const struct op *o, u32 run, bool same, const u64 *address, u8 *to, unsigned bytes)
-{
+static bool load_run(struct exec *x, const struct op *o, u32 run, bool same, const u64 *address, u8 *to,
+                     unsigned bytes) {
     u32 first = (u32)__builtin_ctz(run), count = same ? 1 : (u32)__builtin_popcount(run);
     if (count > 1 && address[first] % bytes == 0) {
-        if (world_load(x->world, x->warp, thread_of(x, first), address[first], to, bytes * count, o->order, o->scope, x->fault))
+        if (world_load(x->world, x->warp, thread_of(x, first), address[first], to, bytes * count, o->order, o->scope,
+                       x->fault))
             return true;
         FOR_LANES(l, run)
-        if (!load_global_lane(x, o, l, address[l], to, bytes))
-            return false;
+        if (!load_global_lane(x, o, l, address[l], to, bytes)) return false;
     }
     return load_global_lane(x, o, first, address[first], to, bytes);
 }
 
-int op_load_global(struct exec *x, const struct op *o, u32 m)
-{
+int op_load_global(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u8 raw[WARP * 32];
     const u8 *from[WARP];
@@ -158,10 +163,8 @@ int op_load_global(struct exec *x, const struct op *o, u32 m)
         u32 first = (u32)__builtin_ctz(left);
         bool same;
         u32 run = run_of(address, left, first, bytes, &same);
-        if (!load_run(x, o, run, same, address, raw + used, bytes))
-            return RUN_FAULT;
-        FOR_LANES(l, run)
-        {
+        if (!load_run(x, o, run, same, address, raw + used, bytes)) return RUN_FAULT;
+        FOR_LANES(l, run) {
             from[l] = raw + used;
             used += same ? 0 : bytes;
         }
@@ -169,31 +172,26 @@ int op_load_global(struct exec *x, const struct op *o, u32 m)
         left &= ~run;
     }
     scatter(x, o, m, from);
-    if (o->order == ORDER_WEAK)
-        return RUN_NEXT;
+    if (o->order == ORDER_WEAK) return RUN_NEXT;
     u32 first = (u32)__builtin_ctz(m);
     note_poll(x, o, address[first], from[first], bytes);
     return RUN_STOP;
 }
 
-int op_load_generic(struct exec *x, const struct op *o, u32 m)
-{
+int op_load_generic(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u8 raw[WARP][32];
     const u8 *from[WARP];
     unsigned bytes = (unsigned)o->bytes * o->count;
     bool polled = false;
     lane_addresses(x, o, address);
-    FOR_LANES(l, m)
-    {
+    FOR_LANES(l, m) {
         enum space space = space_of(&address[l]);
         if (space != SPACE_GLOBAL) {
-            if (!(from[l] = window_at(x, l, space, address[l], bytes)))
-                return RUN_FAULT;
+            if (!(from[l] = window_at(x, l, space, address[l], bytes))) return RUN_FAULT;
             continue;
         }
-        if (!load_global_lane(x, o, l, address[l], raw[l], bytes))
-            return RUN_FAULT;
+        if (!load_global_lane(x, o, l, address[l], raw[l], bytes)) return RUN_FAULT;
         from[l] = raw[l];
         if (o->order != ORDER_WEAK) {
             note_poll(x, o, address[l], raw[l], bytes);
@@ -204,12 +202,11 @@ int op_load_generic(struct exec *x, const struct op *o, u32 m)
     return polled ? RUN_STOP : RUN_NEXT;
 }
 
-/* Whether all active addresses are aligned and within the CTA's shared memory, without a fault: the common case, in vector code. */
-static bool all_in_shared(const struct exec *x, const u64 *address, u32 m, unsigned bytes)
-{
+/* Whether all active addresses are aligned and within the CTA's shared memory, without a fault: the common case, in
+ * vector code. */
+static bool all_in_shared(const struct exec *x, const u64 *address, u32 m, unsigned bytes) {
     u64 size = x->warp->cta->shared_bytes, wrong = 0;
-    if (size < bytes)
-        return false;
+    if (size < bytes) return false;
     u64 last = size - bytes;
     for (u32 l = 0; l < WARP; l++) {
         u64 offset = address[l] - SHARED_BASE;
@@ -219,8 +216,7 @@ static bool all_in_shared(const struct exec *x, const u64 *address, u32 m, unsig
     return !wrong;
 }
 
-int op_load_window(struct exec *x, const struct op *o, u32 m)
-{
+int op_load_window(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     const u8 *from[WARP];
     unsigned bytes = (unsigned)o->bytes * o->count;
@@ -232,20 +228,16 @@ int op_load_window(struct exec *x, const struct op *o, u32 m)
         scatter(x, o, m, from);
         return RUN_NEXT;
     }
-    FOR_LANES(l, m)
-    {
-        if (WINDOW_OF(address[l]))
-            space_of(&address[l]);
-        if (!(from[l] = window_at(x, l, o->space, address[l], bytes)))
-            return RUN_FAULT;
+    FOR_LANES(l, m) {
+        if (WINDOW_OF(address[l])) space_of(&address[l]);
+        if (!(from[l] = window_at(x, l, o->space, address[l], bytes))) return RUN_FAULT;
     }
     scatter(x, o, m, from);
     return RUN_NEXT;
 }
 
 /* ---- stores ---- */
-static void gather(const struct exec *x, const struct op *o, u32 m, u8 (*to)[32])
-{
+static void gather(const struct exec *x, const struct op *o, u32 m, u8 (*to)[32]) {
     for (unsigned i = 0; i < o->count; i++) {
         const u8 *s = AT(x, x->code->extra[o->extra + i]);
         unsigned at = i * o->bytes, stride = o->width == 128 ? 16 : o->width == 64 ? 8 : 4;
@@ -259,8 +251,8 @@ static void gather(const struct exec *x, const struct op *o, u32 m, u8 (*to)[32]
     }
 }
 
-static bool store_global_lane(struct exec *x, const struct op *o, u32 lane, u64 address, const u8 *from, unsigned bytes)
-{
+static bool store_global_lane(struct exec *x, const struct op *o, u32 lane, u64 address, const u8 *from,
+                              unsigned bytes) {
     bool changed = false;
     if (address % bytes) {
         misaligned(x, lane, address, bytes);
@@ -268,22 +260,22 @@ static bool store_global_lane(struct exec *x, const struct op *o, u32 lane, u64 
     }
     x->fault_lane = lane;
     for (unsigned at = 0; at < bytes; at += 16) {
-        if (!world_store(x->world, x->warp, thread_of(x, lane), address + at, from + at, bytes < 16 ? bytes : 16, o->order, o->scope, &changed, x->fault))
+        if (!world_store(x->world, x->warp, thread_of(x, lane), address + at, from + at, bytes < 16 ? bytes : 16,
+                         o->order, o->scope, &changed, x->fault))
             return false;
         x->warp->progressed |= changed;
     }
     return true;
 }
 
-static bool store_window_lane(struct exec *x, enum space space, u32 lane, u64 address, const u8 *from, unsigned bytes)
-{
+static bool store_window_lane(struct exec *x, enum space space, u32 lane, u64 address, const u8 *from, unsigned bytes) {
     if (space == SPACE_PARAM) {
-        exec_fault(x, lane, FAULT_ILLEGAL_ADDRESS, "parameters are read-only: store to parameter address 0x%llx", (unsigned long long)address);
+        exec_fault(x, lane, FAULT_ILLEGAL_ADDRESS, "parameters are read-only: store to parameter address 0x%llx",
+                   (unsigned long long)address);
         return false;
     }
     u8 *to = window_at(x, lane, space, address, bytes);
-    if (!to)
-        return false;
+    if (!to) return false;
     if (memcmp(to, from, bytes) != 0) {
         x->warp->progressed = true;
         memcpy(to, from, bytes);
@@ -291,28 +283,24 @@ static bool store_window_lane(struct exec *x, enum space space, u32 lane, u64 ad
     return true;
 }
 
-int op_store_global(struct exec *x, const struct op *o, u32 m)
-{
+int op_store_global(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u8 raw[WARP][32];
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
     gather(x, o, m, raw);
     FOR_LANES(l, m)
-    if (!store_global_lane(x, o, l, address[l], raw[l], bytes))
-        return RUN_FAULT;
+    if (!store_global_lane(x, o, l, address[l], raw[l], bytes)) return RUN_FAULT;
     return RUN_NEXT;
 }
 
-int op_store_generic(struct exec *x, const struct op *o, u32 m)
-{
+int op_store_generic(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u8 raw[WARP][32];
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
     gather(x, o, m, raw);
-    FOR_LANES(l, m)
-    {
+    FOR_LANES(l, m) {
         enum space space = space_of(&address[l]);
         if (space == SPACE_GLOBAL ? !store_global_lane(x, o, l, address[l], raw[l], bytes)
                                   : !store_window_lane(x, space, l, address[l], raw[l], bytes))
@@ -322,15 +310,13 @@ int op_store_generic(struct exec *x, const struct op *o, u32 m)
 }
 
 /* 32-bit elements to checked shared memory, lane after lane. Says whether memory changed. */
-static bool store_words(struct exec *x, const struct op *o, u32 m, const u64 *address)
-{
+static bool store_words(struct exec *x, const struct op *o, u32 m, const u64 *address) {
     const u32 *source[8];
     u32 changed = 0;
     u8 *shared = x->warp->cta->shared;
     for (unsigned i = 0; i < o->count; i++)
         source[i] = AT(x, x->code->extra[o->extra + i]);
-    FOR_LANES(l, m)
-    {
+    FOR_LANES(l, m) {
         u8 *to = shared + (address[l] - SHARED_BASE);
         for (unsigned i = 0; i < o->count; i++) {
             u32 before, now = source[i][l];
@@ -342,8 +328,7 @@ static bool store_words(struct exec *x, const struct op *o, u32 m, const u64 *ad
     return changed != 0;
 }
 
-int op_store_window(struct exec *x, const struct op *o, u32 m)
-{
+int op_store_window(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u8 raw[WARP][32];
     unsigned bytes = (unsigned)o->bytes * o->count;
@@ -353,30 +338,24 @@ int op_store_window(struct exec *x, const struct op *o, u32 m)
         return RUN_NEXT;
     }
     gather(x, o, m, raw);
-    FOR_LANES(l, m)
-    {
-        if (WINDOW_OF(address[l]))
-            space_of(&address[l]);
-        if (!store_window_lane(x, o->space, l, address[l], raw[l], bytes))
-            return RUN_FAULT;
+    FOR_LANES(l, m) {
+        if (WINDOW_OF(address[l])) space_of(&address[l]);
+        if (!store_window_lane(x, o->space, l, address[l], raw[l], bytes)) return RUN_FAULT;
     }
     return RUN_NEXT;
 }
 
-int op_fence(struct exec *x, const struct op *o, u32 m)
-{
+int op_fence(struct exec *x, const struct op *o, u32 m) {
     FOR_LANES(l, m) world_fence(x->world, x->warp, thread_of(x, l), o->order, o->scope);
     return RUN_NEXT;
 }
 
 /* prefetch: the address must be one that a load could use; nothing moves. */
-int op_prefetch(struct exec *x, const struct op *o, u32 m)
-{
+int op_prefetch(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u8 byte;
     lane_addresses(x, o, address);
-    FOR_LANES(l, m)
-    {
+    FOR_LANES(l, m) {
         enum space space = o->space == SPACE_GENERIC ? space_of(&address[l]) : o->space;
         x->fault_lane = l;
         if (space == SPACE_GLOBAL || space == SPACE_CONST) {

@@ -9,6 +9,7 @@ u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned 
 /* The space of a generic address; the window's mark is taken off. */
 enum space space_of(u64 *address);
 
-op_fn op_load_global, op_load_generic, op_load_window, op_store_global, op_store_generic, op_store_window, op_fence, op_prefetch;
+op_fn op_load_global, op_load_generic, op_load_window, op_store_global, op_store_generic, op_store_window, op_fence,
+    op_prefetch;
 op_fn op_atomic;
 #endif

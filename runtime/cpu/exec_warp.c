@@ -6,15 +6,14 @@
 #include <string.h>
 #include <runtime/cpu/ptx.h>
 
-static void set_pinned(struct exec *x)
-{
+static void set_pinned(struct exec *x) {
     for (unsigned i = 0; i < x->code->pinned_count; i++) {
         const struct pinned *p = &x->code->pinned[i];
         const u64 *variables = x->warp->cta->grid->variables;
         for (unsigned lane = 0; lane < WARP; lane++) {
-            u64 value = p->special == S_VARIABLE ? (variables ? variables[p->variable] + (u64)p->addend : 0) : special_value(x, p->special, lane);
-            if (p->bits == 1)
-                value = value ? ~0ull : 0;
+            u64 value = p->special == S_VARIABLE ? (variables ? variables[p->variable] + (u64)p->addend : 0)
+                                                 : special_value(x, p->special, lane);
+            if (p->bits == 1) value = value ? ~0ull : 0;
             u8 *at = x->base[0] + (size_t)p->slot * SLOT_BYTES;
             if (p->bits == 64)
                 ((u64 *)(void *)at)[lane] = value;
@@ -25,15 +24,14 @@ static void set_pinned(struct exec *x)
 }
 
 /* One block: struct warp, struct exec, predicates, registers, local memory. */
-static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads)
-{
+static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads) {
     const struct ptx_function *fn = cta->grid->fn;
     const struct code *code = fn->code;
-    size_t head = (sizeof(struct warp) + sizeof(struct exec) + code->predicates * sizeof(u32) + SLOT_BYTES - 1) & ~(size_t)(SLOT_BYTES - 1);
+    size_t head = (sizeof(struct warp) + sizeof(struct exec) + code->predicates * sizeof(u32) + SLOT_BYTES - 1) &
+                  ~(size_t)(SLOT_BYTES - 1);
     size_t registers = (size_t)code->slots * SLOT_BYTES, local = (size_t)fn->local_bytes * WARP;
     u8 *at = aligned_alloc(SLOT_BYTES, (head + registers + local + SLOT_BYTES - 1) & ~(size_t)(SLOT_BYTES - 1));
-    if (!at)
-        return NULL;
+    if (!at) return NULL;
     memset(at, 0, head + registers + local);
     struct warp *warp = (void *)at;
     struct exec *x = (void *)(at + sizeof *warp);
@@ -54,8 +52,7 @@ static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads)
     return warp;
 }
 
-int cta_start(struct cta *cta)
-{
+int cta_start(struct cta *cta) {
     const struct grid *g = cta->grid;
     unsigned threads = g->block[0] * g->block[1] * g->block[2];
     unsigned count = (threads + WARP - 1) / WARP;
@@ -63,12 +60,10 @@ int cta_start(struct cta *cta)
     cta->shared = cta->shared_bytes ? calloc(1, cta->shared_bytes) : NULL;
     cta->warps = calloc(count ? count : 1, sizeof *cta->warps);
     cta->exec = calloc(1, sizeof(struct barriers));
-    if ((cta->shared_bytes && !cta->shared) || !cta->warps || !cta->exec)
-        goto fail;
+    if ((cta->shared_bytes && !cta->shared) || !cta->warps || !cta->exec) goto fail;
     for (cta->warp_count = 0; cta->warp_count < count; cta->warp_count++) {
         unsigned left = threads - cta->warp_count * WARP;
-        if (!(cta->warps[cta->warp_count] = warp_new(cta, cta->warp_count, left)))
-            goto fail;
+        if (!(cta->warps[cta->warp_count] = warp_new(cta, cta->warp_count, left))) goto fail;
     }
     cta->live_warps = count;
     return 0;
@@ -77,8 +72,7 @@ fail:
     return -1;
 }
 
-void cta_end(struct cta *cta)
-{
+void cta_end(struct cta *cta) {
     for (unsigned i = 0; cta->warps && i < cta->warp_count; i++)
         free(cta->warps[i]);
     free(cta->warps);
@@ -92,11 +86,9 @@ void cta_end(struct cta *cta)
 
 /* ---- words ---- */
 static void append(char *text, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void append(char *text, size_t capacity, const char *format, ...)
-{
+static void append(char *text, size_t capacity, const char *format, ...) {
     size_t used = strlen(text);
-    if (used + 1 >= capacity)
-        return;
+    if (used + 1 >= capacity) return;
     va_list list;
     va_start(list, format);
     vsnprintf(text + used, capacity - used, format, list);
@@ -104,29 +96,26 @@ static void append(char *text, size_t capacity, const char *format, ...)
 }
 
 /* "kernel NAME, FILE:LINE (PTX line N: `text`)" */
-static void append_place(const struct exec *x, u32 pc, char *text, size_t capacity)
-{
+static void append_place(const struct exec *x, u32 pc, char *text, size_t capacity) {
     const struct code *c = x->code;
     const struct where *w = &c->where[pc];
     const char *file = NULL;
     unsigned line = c->lines && c->lines->template_line ? c->lines->template_line(c->lines->self, w->line, &file) : 0;
     append(text, capacity, "kernel %s, ", x->warp->cta->grid->fn->name);
-    if (file)
-        append(text, capacity, "%s:%u (", file, line);
-    append(text, capacity, "PTX line %u: `%.*s`%s", w->line, (int)(w->length < 240 ? w->length : 240), c->source + w->text, file ? ")" : "");
+    if (file) append(text, capacity, "%s:%u (", file, line);
+    append(text, capacity, "PTX line %u: `%.*s`%s", w->line, (int)(w->length < 240 ? w->length : 240),
+           c->source + w->text, file ? ")" : "");
 }
 
-static void append_thread(const struct exec *x, unsigned lane, char *text, size_t capacity)
-{
+static void append_thread(const struct exec *x, unsigned lane, char *text, size_t capacity) {
     const struct cta *cta = x->warp->cta;
     const unsigned *b = cta->grid->block;
     unsigned thread = thread_of(x, lane);
-    append(text, capacity, "thread (%u,%u,%u) of block (%u,%u,%u)", thread % b[0], thread / b[0] % b[1], thread / b[0] / b[1], cta->index[0],
-           cta->index[1], cta->index[2]);
+    append(text, capacity, "thread (%u,%u,%u) of block (%u,%u,%u)", thread % b[0], thread / b[0] % b[1],
+           thread / b[0] / b[1], cta->index[0], cta->index[1], cta->index[2]);
 }
 
-int exec_fault(struct exec *x, unsigned lane, int code, const char *format, ...)
-{
+int exec_fault(struct exec *x, unsigned lane, int code, const char *format, ...) {
     va_list list;
     va_start(list, format);
     vsnprintf(x->fault->text, sizeof x->fault->text, format, list);
@@ -137,8 +126,7 @@ int exec_fault(struct exec *x, unsigned lane, int code, const char *format, ...)
 }
 
 /* Puts place and thread before the text that exec_fault or the world has left. */
-void exec_fault_complete(struct exec *x, u32 pc)
-{
+void exec_fault_complete(struct exec *x, u32 pc) {
     char what[sizeof x->fault->text];
     memcpy(what, x->fault->text, sizeof what);
     what[sizeof what - 1] = 0;
@@ -150,26 +138,25 @@ void exec_fault_complete(struct exec *x, u32 pc)
     append(text, sizeof x->fault->text, ": %s", what);
 }
 
-void warp_describe(const struct warp *warp, char *text, size_t capacity)
-{
+void warp_describe(const struct warp *warp, char *text, size_t capacity) {
     static const char *const states[] = {"runs", "waits at a barrier", "waits at griddepcontrol.wait", "is done"};
     const struct exec *x = warp->exec;
     const struct cta *cta = warp->cta;
-    append(text, capacity, "warp %u of block (%u,%u,%u) %s", warp->index, cta->index[0], cta->index[1], cta->index[2], states[warp->state]);
-    if (warp->state == WARP_DONE)
-        return;
+    append(text, capacity, "warp %u of block (%u,%u,%u) %s", warp->index, cta->index[0], cta->index[1], cta->index[2],
+           states[warp->state]);
+    if (warp->state == WARP_DONE) return;
     for (unsigned i = 0; i < x->group_count; i++) {
         append(text, capacity, "%s threads 0x%08x at ", i ? ";" : ":", x->groups[i].mask);
         append_place(x, x->groups[i].pc, text, capacity);
     }
     for (unsigned i = 0; i < x->parked_count; i++) {
-        append(text, capacity, "%s threads 0x%08x wait for threads 0x%08x at ", i + x->group_count ? ";" : ":", x->parked[i].lanes,
-               x->at_barrier ? 0 : x->parked[i].members & ~x->parked[i].lanes);
+        append(text, capacity, "%s threads 0x%08x wait for threads 0x%08x at ", i + x->group_count ? ";" : ":",
+               x->parked[i].lanes, x->at_barrier ? 0 : x->parked[i].members & ~x->parked[i].lanes);
         append_place(x, x->parked[i].pc, text, capacity);
     }
-    if (!x->poll_bytes)
-        return;
-    append(text, capacity, "; last polled address 0x%llx (%llu polls), value there", (unsigned long long)x->poll_address, (unsigned long long)x->poll_count);
+    if (!x->poll_bytes) return;
+    append(text, capacity, "; last polled address 0x%llx (%llu polls), value there",
+           (unsigned long long)x->poll_address, (unsigned long long)x->poll_count);
     for (unsigned i = 0; i < x->poll_bytes; i += 4) {
         u32 word = 0;
         memcpy(&word, x->poll_value + i, x->poll_bytes - i < 4 ? x->poll_bytes - i : 4);

@@ -1,10 +1,9 @@
-/* exec_warp_ops.c - operations among the threads of a warp: shuffles, votes, matches, reductions, matrices through shared memory.
- * Each gets the parts that meet; sources are gathered from all parts before anything is written. */
+/* exec_warp_ops.c - operations among the threads of a warp: shuffles, votes, matches, reductions, matrices through
+ * shared memory. Each gets the parts that meet; sources are gathered from all parts before anything is written. */
 #include <string.h>
 #include <runtime/cpu/exec_ops.h>
 
-static void gather32(const struct exec *x, const struct part *parts, unsigned count, u32 operand_offset, u32 *out)
-{
+static void gather32(const struct exec *x, const struct part *parts, unsigned count, u32 operand_offset, u32 *out) {
     for (unsigned i = 0; i < count; i++) {
         u32 operand;
         memcpy(&operand, (const u8 *)parts[i].op + operand_offset, 4);
@@ -14,39 +13,33 @@ static void gather32(const struct exec *x, const struct part *parts, unsigned co
 }
 #define GATHER(field, out) gather32(x, parts, count, (u32)offsetof(struct op, field), out)
 
-static void scatter32(struct exec *x, const struct part *parts, unsigned count, const u32 *values)
-{
+static void scatter32(struct exec *x, const struct part *parts, unsigned count, const u32 *values) {
     for (unsigned i = 0; i < count; i++) {
         u32 *d = AT(x, parts[i].op->d);
         FOR_LANES(l, parts[i].lanes) d[l] = values[l];
     }
 }
 
-static u32 gather_predicate(const struct exec *x, const struct part *parts, unsigned count)
-{
+static u32 gather_predicate(const struct exec *x, const struct part *parts, unsigned count) {
     u32 bits = 0;
     for (unsigned i = 0; i < count; i++)
         bits |= predicate_read(x, parts[i].op->c) & parts[i].lanes;
     return bits;
 }
 
-static void scatter_predicate(struct exec *x, const struct part *parts, unsigned count, u32 bits)
-{
+static void scatter_predicate(struct exec *x, const struct part *parts, unsigned count, u32 bits) {
     for (unsigned i = 0; i < count; i++)
-        if (parts[i].op->extra != NO_OPERAND)
-            predicate_write(x, parts[i].op->extra, bits, parts[i].lanes);
+        if (parts[i].op->extra != NO_OPERAND) predicate_write(x, parts[i].op->extra, bits, parts[i].lanes);
 }
 
-int sync_warp(struct exec *x, const struct part *parts, unsigned count, u32 members)
-{
+int sync_warp(struct exec *x, const struct part *parts, unsigned count, u32 members) {
     (void)parts, (void)count, (void)members;
     world_barrier(x->world, x->warp, false);
     return RUN_NEXT;
 }
 
 /* All 32 lanes at one instruction: bit for bit what sync_shfl does. */
-static int shfl_whole(struct exec *x, const struct op *o)
-{
+static int shfl_whole(struct exec *x, const struct op *o) {
     const u32 *a = AT(x, o->a), *b = AT(x, o->b), *c = AT(x, o->c);
     s32 from[WARP], in[WARP];
     u32 out[WARP], inside = 0, *d = AT(x, o->d);
@@ -54,7 +47,10 @@ static int shfl_whole(struct exec *x, const struct op *o)
     for (s32 lane = 0; lane < WARP; lane++) {
         s32 value = (s32)(b[lane] & 31), clamp = (s32)(c[lane] & 31), segment = (s32)(c[lane] >> 8 & 31);
         s32 most = (lane & segment) | (clamp & ~segment), least = lane & segment;
-        s32 j = mode == 0 ? lane - value : mode == 1 ? lane + value : mode == 2 ? lane ^ value : least | (value & ~segment);
+        s32 j = mode == 0   ? lane - value
+                : mode == 1 ? lane + value
+                : mode == 2 ? lane ^ value
+                            : least | (value & ~segment);
         in[lane] = mode == 0 ? j >= most : j <= most;
         from[lane] = in[lane] ? j : lane;
     }
@@ -70,17 +66,14 @@ static int shfl_whole(struct exec *x, const struct op *o)
 }
 
 /* Reading a thread that is no member gives the reader its own value: hardware leaves it undefined. */
-int sync_shfl(struct exec *x, const struct part *parts, unsigned count, u32 members)
-{
+int sync_shfl(struct exec *x, const struct part *parts, unsigned count, u32 members) {
     u32 a[WARP], b[WARP], c[WARP], out[WARP], inside = 0;
-    if (members == ALL_LANES && count == 1)
-        return shfl_whole(x, parts[0].op);
+    if (members == ALL_LANES && count == 1) return shfl_whole(x, parts[0].op);
     GATHER(a, a);
     GATHER(b, b);
     GATHER(c, c);
     unsigned mode = parts[0].op->sub;
-    FOR_LANES(l, members)
-    {
+    FOR_LANES(l, members) {
         s32 lane = (s32)l, value = (s32)(b[l] & 31), clamp = (s32)(c[l] & 31), segment = (s32)(c[l] >> 8 & 31);
         s32 most = (lane & segment) | (clamp & ~segment), least = lane & segment, from;
         bool in;
@@ -92,8 +85,7 @@ int sync_shfl(struct exec *x, const struct part *parts, unsigned count, u32 memb
             from = lane ^ value, in = from <= most;
         else
             from = least | (value & ~segment), in = from <= most;
-        if (!in)
-            from = lane;
+        if (!in) from = lane;
         out[l] = members >> from & 1 ? a[from] : a[l];
         inside |= (u32)in << l;
     }
@@ -102,8 +94,7 @@ int sync_shfl(struct exec *x, const struct part *parts, unsigned count, u32 memb
     return RUN_NEXT;
 }
 
-int sync_vote(struct exec *x, const struct part *parts, unsigned count, u32 members)
-{
+int sync_vote(struct exec *x, const struct part *parts, unsigned count, u32 members) {
     u32 yes = gather_predicate(x, parts, count);
     unsigned mode = parts[0].op->sub;
     bool result = mode == 0 ? yes == members : mode == 1 ? yes != 0 : yes == 0 || yes == members;
@@ -118,13 +109,13 @@ int sync_vote(struct exec *x, const struct part *parts, unsigned count, u32 memb
     return RUN_NEXT;
 }
 
-int sync_match(struct exec *x, const struct part *parts, unsigned count, u32 members)
-{
-    u64 a[WARP];
+int sync_match(struct exec *x, const struct part *parts, unsigned count, u32 members) {
+    u64 a[WARP] = {0};
     u32 out[WARP] = {0}, first = (u32)__builtin_ctz(members);
     bool wide = parts[0].op->width == 64, all = true;
     for (unsigned i = 0; i < count; i++)
-        FOR_LANES(l, parts[i].lanes) a[l] = wide ? ((const u64 *)AT(x, parts[i].op->a))[l] : ((const u32 *)AT(x, parts[i].op->a))[l];
+        FOR_LANES(l, parts[i].lanes)
+    a[l] = wide ? ((const u64 *)AT(x, parts[i].op->a))[l] : ((const u32 *)AT(x, parts[i].op->a))[l];
     for (u32 l = 0; l < WARP; l++)
         for (u32 k = 0; k < WARP && members >> l & 1; k++)
             out[l] |= (u32)(members >> k & 1 && a[k] == a[l]) << k;
@@ -138,20 +129,30 @@ int sync_match(struct exec *x, const struct part *parts, unsigned count, u32 mem
     return RUN_NEXT;
 }
 
-int sync_redux(struct exec *x, const struct part *parts, unsigned count, u32 members)
-{
+int sync_redux(struct exec *x, const struct part *parts, unsigned count, u32 members) {
     u32 a[WARP], first = (u32)__builtin_ctz(members);
     GATHER(a, a);
     u32 r = a[first], flip = parts[0].op->flags & F_SIGNED ? 0x80000000 : 0;
-    FOR_LANES(l, members & ~(1u << first))
-    {
+    FOR_LANES(l, members & ~(1u << first)) {
         switch (parts[0].op->sub) {
-        case ATOMIC_ADD: r += a[l]; break;
-        case ATOMIC_MIN: r = (r ^ flip) < (a[l] ^ flip) ? r : a[l]; break;
-        case ATOMIC_MAX: r = (r ^ flip) > (a[l] ^ flip) ? r : a[l]; break;
-        case ATOMIC_AND: r &= a[l]; break;
-        case ATOMIC_OR: r |= a[l]; break;
-        default: r ^= a[l]; break;
+        case ATOMIC_ADD:
+            r += a[l];
+            break;
+        case ATOMIC_MIN:
+            r = (r ^ flip) < (a[l] ^ flip) ? r : a[l];
+            break;
+        case ATOMIC_MAX:
+            r = (r ^ flip) > (a[l] ^ flip) ? r : a[l];
+            break;
+        case ATOMIC_AND:
+            r &= a[l];
+            break;
+        case ATOMIC_OR:
+            r |= a[l];
+            break;
+        default:
+            r ^= a[l];
+            break;
         }
     }
     for (u32 l = 0; l < WARP; l++)
@@ -161,8 +162,7 @@ int sync_redux(struct exec *x, const struct part *parts, unsigned count, u32 mem
 }
 
 /* The lowest member leads. */
-int sync_elect(struct exec *x, const struct part *parts, unsigned count, u32 members)
-{
+int sync_elect(struct exec *x, const struct part *parts, unsigned count, u32 members) {
     u32 leader[WARP];
     for (u32 l = 0; l < WARP; l++)
         leader[l] = (u32)__builtin_ctz(members);
@@ -171,10 +171,12 @@ int sync_elect(struct exec *x, const struct part *parts, unsigned count, u32 mem
     return RUN_NEXT;
 }
 
-/* ---- ldmatrix, stmatrix: lane 8 i + r names row r of matrix i; thread t holds elements 2 (t % 4), + 1 of row t / 4 ---- */
-static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP])
-{
+/* ---- ldmatrix, stmatrix: lane 8 i + r names row r of matrix i; thread t holds elements 2 (t % 4), + 1 of row t / 4
+ * ---- */
+static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP], u8 *spare) {
     u64 address[WARP];
+    for (u32 l = 0; l < WARP; l++)
+        rows[l] = spare; /* of matrices that are not asked for */
     lane_addresses(x, o, address);
     for (u32 l = 0; l < 8u * o->count; l++) {
         u64 at = address[l];
@@ -183,29 +185,26 @@ static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP])
             return false;
         }
         if (o->space == SPACE_GENERIC && !WINDOW_OF(address[l])) {
-            exec_fault(x, l, FAULT_ADDRESS_SPACE, "generic address 0x%llx is not in shared memory", (unsigned long long)at);
+            exec_fault(x, l, FAULT_ADDRESS_SPACE, "generic address 0x%llx is not in shared memory",
+                       (unsigned long long)at);
             return false;
         }
-        if (!(rows[l] = window_at(x, l, SPACE_SHARED, at, 16)))
-            return false;
+        if (!(rows[l] = window_at(x, l, SPACE_SHARED, at, 16))) return false;
     }
     return true;
 }
 
-static int split_warp(struct exec *x, const struct part *parts)
-{
-    return exec_fault(x, (unsigned)__builtin_ctz(parts[1].lanes), FAULT_LAUNCH, "an .aligned operation is executed at two places of one warp");
+static int split_warp(struct exec *x, const struct part *parts) {
+    return exec_fault(x, (unsigned)__builtin_ctz(parts[1].lanes), FAULT_LAUNCH,
+                      "an .aligned operation is executed at two places of one warp");
 }
 
-int sync_ldmatrix(struct exec *x, const struct part *parts, unsigned count, u32 members)
-{
+int sync_ldmatrix(struct exec *x, const struct part *parts, unsigned count, u32 members) {
     const struct op *o = parts[0].op;
-    u8 *rows[WARP];
+    u8 *rows[WARP], spare[16] = {0};
     (void)members;
-    if (count > 1)
-        return split_warp(x, parts);
-    if (!matrix_rows(x, o, rows))
-        return RUN_FAULT;
+    if (count > 1) return split_warp(x, parts);
+    if (!matrix_rows(x, o, rows, spare)) return RUN_FAULT;
     for (u32 i = 0; i < o->count; i++) {
         u32 *d = AT(x, x->code->extra[o->extra + i]);
         for (u32 t = 0; t < WARP; t++) {
@@ -222,15 +221,12 @@ int sync_ldmatrix(struct exec *x, const struct part *parts, unsigned count, u32 
     return RUN_NEXT;
 }
 
-int sync_stmatrix(struct exec *x, const struct part *parts, unsigned count, u32 members)
-{
+int sync_stmatrix(struct exec *x, const struct part *parts, unsigned count, u32 members) {
     const struct op *o = parts[0].op;
-    u8 *rows[WARP];
+    u8 *rows[WARP], spare[16] = {0};
     (void)members;
-    if (count > 1)
-        return split_warp(x, parts);
-    if (!matrix_rows(x, o, rows))
-        return RUN_FAULT;
+    if (count > 1) return split_warp(x, parts);
+    if (!matrix_rows(x, o, rows, spare)) return RUN_FAULT;
     for (u32 i = 0; i < o->count; i++) {
         const u32 *s = AT(x, x->code->extra[o->extra + i]);
         for (u32 t = 0; t < WARP; t++) {

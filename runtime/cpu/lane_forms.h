@@ -1,5 +1,5 @@
-/* lane_forms.h - rows of the lane tables that are PTX forms, through LANE_ROW(name, pattern, sig). Internal rows have an empty
- * pattern that no opcode fits. Include with LANE_ROW defined. */
+/* lane_forms.h - rows of the lane tables that are PTX forms, through LANE_ROW(name, pattern, sig). Internal rows have
+ * an empty pattern that no opcode fits. Include with LANE_ROW defined. */
 #define D1(name, pattern, sig, td, ta, value) LANE_ROW(name, pattern, sig)
 #define D2(name, pattern, sig, td, ta, tb, value) LANE_ROW(name, pattern, sig)
 #define D3(name, pattern, sig, td, ta, tb, tc, value) LANE_ROW(name, pattern, sig)

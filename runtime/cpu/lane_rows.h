@@ -1,4 +1,5 @@
-/* lane_rows.h - the names of all rows of the lane tables, through ROW(name); include with ROW defined. No guard: read often. */
+/* lane_rows.h - the names of all rows of the lane tables, through ROW(name); include with ROW defined. No guard: read
+ * often. */
 #define D1(name, pattern, sig, td, ta, value) ROW(name)
 #define D2(name, pattern, sig, td, ta, tb, value) ROW(name)
 #define D3(name, pattern, sig, td, ta, tb, tc, value) ROW(name)

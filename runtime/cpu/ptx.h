@@ -1,29 +1,49 @@
 /* ptx.h - insides of the PTX front half: tokens, symbols, instructions before they have slots, forms.
- * Used by ptx_*.c only. Everything lives in the module's arena; errors leave through load_fail (longjmp to ptx_load). */
+ * Used by ptx_*.c only. Everything lives in the module's arena; errors leave through load_fail (longjmp to ptx_load).
+ */
 #ifndef DCPK_CPU_PTX_H
 #define DCPK_CPU_PTX_H
 
 #include <setjmp.h>
 #include <runtime/cpu/exec.h>
 
-struct text { const char *at; u32 length; };
+struct text {
+    const char *at;
+    u32 length;
+};
 
-struct arena { struct arena_block *blocks; size_t used; };
+struct arena {
+    struct arena_block *blocks;
+    size_t used;
+};
 void *arena_take(struct arena *arena, size_t bytes); /* zeroed, 16-byte aligned; NULL when out of memory */
 void arena_free(struct arena *arena);
 
 /* ---- tokens ---- */
 enum token_kind {
-    T_END, T_NAME,      /* identifier, %register, $label; in operands with its dots as in %tid.x */
-    T_DOT,              /* .directive, the text without the dot */
-    T_INTEGER, T_F32, T_F64, /* value in integer, or as bits */
-    T_STRING, T_PUNCT   /* one character, or two: && || == != <= >= << >> */
+    T_END,
+    T_NAME, /* identifier, %register, $label; in operands with its dots as in %tid.x */
+    T_DOT,  /* .directive, the text without the dot */
+    T_INTEGER,
+    T_F32,
+    T_F64, /* value in integer, or as bits */
+    T_STRING,
+    T_PUNCT /* one character, or two: && || == != <= >= << >> */
 };
-struct token { enum token_kind kind; struct text text; u64 bits; u32 line; char punct; char second; };
+struct token {
+    enum token_kind kind;
+    struct text text;
+    u64 bits;
+    u32 line;
+    char punct;
+    char second;
+};
 
 /* ---- symbols ---- */
 enum reg_kind { REG_BITS, REG_INT, REG_FLOAT, REG_PRED };
-struct vreg { u8 kind, bits; };
+struct vreg {
+    u8 kind, bits;
+};
 
 enum symbol_kind { SYMBOL_REGS, SYMBOL_VARIABLE, SYMBOL_LABEL, SYMBOL_TARGETS, SYMBOL_FUNCTION };
 struct variable {
@@ -35,35 +55,55 @@ struct variable {
     unsigned index; /* global, const: index among the module's */
     bool external;
 };
-struct label { struct text name; u32 line; s64 position; /* instruction, -1 until seen */ struct label *next; };
-struct label_list { struct label **at; unsigned count; };
+struct label {
+    struct text name;
+    u32 line;
+    s64 position; /* instruction, -1 until seen */
+    struct label *next;
+};
+struct label_list {
+    struct label **at;
+    unsigned count;
+};
 struct name_scope;
 struct symbol {
     struct symbol *next, *scope_next;
     const struct name_scope *scope;
     struct text name;
     enum symbol_kind kind;
-    bool range;        /* SYMBOL_REGS: name<count> */
-    u32 first, count;  /* vregs */
+    bool range;       /* SYMBOL_REGS: name<count> */
+    u32 first, count; /* vregs */
     struct variable *variable;
     struct label *label;
     struct label_list *targets;
 };
-struct name_scope { struct name_scope *outer; struct symbol *symbols; struct label *pending; };
+struct name_scope {
+    struct name_scope *outer;
+    struct symbol *symbols;
+    struct label *pending;
+};
 
 /* ---- instructions ---- */
 enum operand_kind {
-    O_REG, O_INTEGER, O_F32, O_F64, O_VARIABLE, /* address of variable + value */
+    O_REG,
+    O_INTEGER,
+    O_F32,
+    O_F64,
+    O_VARIABLE, /* address of variable + value */
     O_ADDRESS,  /* [base + value]: reg, variable or neither */
-    O_VECTOR, O_LABEL, O_SPECIAL, O_DISCARD, O_TARGETS
+    O_VECTOR,
+    O_LABEL,
+    O_SPECIAL,
+    O_DISCARD,
+    O_TARGETS
 };
 struct operand {
     enum operand_kind kind;
-    bool negated;       /* !p */
-    bool has_reg;       /* O_ADDRESS with a register base */
-    u8 special;         /* enum special */
+    bool negated; /* !p */
+    bool has_reg; /* O_ADDRESS with a register base */
+    u8 special;   /* enum special */
     u32 reg;
-    u64 bits;           /* O_INTEGER, O_F32, O_F64; the offset of addresses */
+    u64 bits; /* O_INTEGER, O_F32, O_F64; the offset of addresses */
     struct variable *variable;
     struct label *label;
     struct label_list *targets;
@@ -95,7 +135,7 @@ struct function {
     u32 vreg_count, vreg_capacity;
     struct insn **insns;
     u32 insn_count, insn_capacity;
-    u32 *slots;          /* of each vreg: byte offset, or predicate index */
+    u32 *slots; /* of each vreg: byte offset, or predicate index */
     struct pinned *pinned;
     unsigned pinned_count, pinned_capacity;
     u8 *constants;
@@ -113,7 +153,10 @@ struct ptx_module {
     char *source;
 };
 enum { SYMBOL_BUCKETS = 1024, FORM_MEMORY = 256 };
-struct form_memory { struct text opcode; unsigned first; };
+struct form_memory {
+    struct text opcode;
+    unsigned first;
+};
 struct loader {
     jmp_buf escape;
     struct ptx_module *module;
@@ -138,7 +181,8 @@ struct loader {
 /* Writes "PTX line N (FILE:LINE): ..." and leaves. */
 _Noreturn void load_fail(struct loader *l, u32 line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The same about an instruction, whose text it quotes. */
-_Noreturn void insn_fail(struct loader *l, const struct insn *insn, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void insn_fail(struct loader *l, const struct insn *insn, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void *load_take(struct loader *l, size_t bytes);
 /* An array of `count` elements that must hold one more: doubled in the arena. */
 void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *capacity);
@@ -149,7 +193,7 @@ void lex_opcode(struct loader *l); /* the token at hand, a name, grows by its .m
 void lex_skip_line(struct loader *l);
 bool text_is(struct text text, const char *literal);
 bool text_same(struct text a, struct text b);
-bool lex_punct(struct loader *l, char c);   /* consumes c if it is next */
+bool lex_punct(struct loader *l, char c); /* consumes c if it is next */
 void lex_expect(struct loader *l, char c);
 bool lex_dot(struct loader *l, const char *name); /* consumes .name if it is next */
 
@@ -169,7 +213,10 @@ s64 constant_integer(struct loader *l);
 void parse_operands(struct loader *l, struct insn *insn);
 
 /* ptx_variable.c */
-struct type { u8 kind, bits; bool valid; };
+struct type {
+    u8 kind, bits;
+    bool valid;
+};
 struct type type_named(struct text name); /* "u32", "pred", ... */
 void parse_registers(struct loader *l);
 void parse_variable(struct loader *l, enum space space, bool external);
@@ -180,12 +227,16 @@ enum special {
 #define SPECIAL(id, name, bits, when) S_##id,
 #include <runtime/cpu/ptx_special.def>
 #undef SPECIAL
-    S_COUNT, S_VARIABLE /* pinned only: address of a module variable */
+    S_COUNT,
+    S_VARIABLE /* pinned only: address of a module variable */
 };
 enum special_when { WHEN_START, WHEN_READ };
-struct special_row { const char *name; u8 bits, when; };
+struct special_row {
+    const char *name;
+    u8 bits, when;
+};
 extern const struct special_row special_rows[S_COUNT];
-int special_named(struct text name); /* -1 unknown */
+int special_named(struct text name);                                      /* -1 unknown */
 u64 special_value(const struct exec *x, unsigned special, unsigned lane); /* WHEN_START ones, and clocks */
 op_fn op_special;
 
@@ -195,14 +246,15 @@ struct form {
     const char *pattern; /* "add{.rn}{.ftz}.f32"; {} optional, () one of, * anything more */
     const char *sig;     /* outputs ':' inputs, a letter each; NULL: encode checks */
     encode_fn *encode;
-    int lane;            /* enum lane_op, -1 none */
+    int lane; /* enum lane_op, -1 none */
+    u32 sub;
     op_fn *run;
     sync_fn *sync;
-    u32 sub;
 };
 void form_choose(struct loader *l, struct insn *insn);
 bool insn_has(const struct insn *insn, const char *modifier); /* without the dot */
-const char *operand_mismatch(const struct loader *l, const struct insn *insn, const struct operand *operand, char letter);
+const char *operand_mismatch(const struct loader *l, const struct insn *insn, const struct operand *operand,
+                             char letter);
 
 /* ptx_liveness.c: gives every register its slot. */
 void assign_slots(struct loader *l, struct function *f);
@@ -213,8 +265,10 @@ void insn_registers(const struct insn *insn, reg_visitor *visit, void *self);
 /* ptx_encode.c: operands with slots. */
 void encode_function(struct loader *l, struct function *f);
 encode_fn encode_default;
-u32 encode_operand(struct loader *l, const struct insn *insn, const struct operand *operand, unsigned bits, bool is_float);
-u32 encode_predicate(struct loader *l, const struct insn *insn, const struct operand *operand); /* index << 1 | negated */
+u32 encode_operand(struct loader *l, const struct insn *insn, const struct operand *operand, unsigned bits,
+                   bool is_float);
+u32 encode_predicate(struct loader *l, const struct insn *insn,
+                     const struct operand *operand);             /* index << 1 | negated */
 u32 encode_constant(struct loader *l, u64 value, unsigned bits); /* broadcast; bits 32 or 64 */
 u32 encode_extra(struct loader *l, const u32 *operands, unsigned count);
 void encode_address(struct loader *l, const struct insn *insn, const struct operand *operand, struct op *op);
@@ -223,9 +277,10 @@ unsigned vreg_bits(const struct loader *l, const struct operand *operand);
 extern op_fn *const *lanes_best(void);
 
 /* encoders of forms that are not plain: one line a family */
-encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, encode_store, encode_atom, encode_red, encode_setp, encode_set,
-    encode_selp, encode_slct, encode_cvt, encode_cvta, encode_isspacep, encode_branch, encode_index, encode_exit, encode_trap,
-    encode_nothing, encode_fence, encode_barrier, encode_warp_sync, encode_shfl, encode_vote, encode_match, encode_redux,
-    encode_elect, encode_activemask, encode_mma, encode_ldmatrix, encode_stmatrix, encode_grid_wait, encode_grid_launch, encode_prefetch,
-    encode_multimem, encode_logic_predicate, encode_carry, encode_bfi, encode_call, encode_testp;
+encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, encode_store, encode_atom, encode_red,
+    encode_setp, encode_set, encode_selp, encode_slct, encode_cvt, encode_cvta, encode_isspacep, encode_branch,
+    encode_index, encode_exit, encode_trap, encode_nothing, encode_fence, encode_barrier, encode_warp_sync, encode_shfl,
+    encode_vote, encode_match, encode_redux, encode_elect, encode_activemask, encode_mma, encode_ldmatrix,
+    encode_stmatrix, encode_grid_wait, encode_grid_launch, encode_prefetch, encode_multimem, encode_logic_predicate,
+    encode_carry, encode_bfi, encode_call, encode_testp;
 #endif

@@ -4,12 +4,15 @@
 #include <string.h>
 #include <runtime/cpu/ptx.h>
 
-struct arena_block { struct arena_block *next; size_t size; _Alignas(64) unsigned char bytes[]; };
+struct arena_block {
+    struct arena_block *next;
+    size_t size;
+    _Alignas(64) unsigned char bytes[];
+};
 
 enum { BLOCK = 1 << 16 };
 
-void *arena_take(struct arena *arena, size_t bytes)
-{
+void *arena_take(struct arena *arena, size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
     struct arena_block *block = arena->blocks;
     if (block && block->size - arena->used >= bytes) {
@@ -19,8 +22,7 @@ void *arena_take(struct arena *arena, size_t bytes)
     }
     size_t size = bytes > BLOCK / 4 ? bytes : BLOCK;
     struct arena_block *fresh = aligned_alloc(64, (sizeof *fresh + size + 63) & ~(size_t)63);
-    if (!fresh)
-        return NULL;
+    if (!fresh) return NULL;
     memset(fresh, 0, sizeof *fresh + size);
     fresh->size = size;
     if (block && size == bytes) { /* a big piece of its own, behind the block in use */
@@ -34,8 +36,7 @@ void *arena_take(struct arena *arena, size_t bytes)
     return fresh->bytes;
 }
 
-void arena_free(struct arena *arena)
-{
+void arena_free(struct arena *arena) {
     for (struct arena_block *block = arena->blocks, *next; block; block = next) {
         next = block->next;
         free(block);

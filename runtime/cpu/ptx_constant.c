@@ -2,11 +2,9 @@
  * Unsigned and signed constants are both 64 bits wide here; division and shifts to the right are signed. */
 #include <runtime/cpu/ptx.h>
 
-static s64 unary(struct loader *l)
-{
+static s64 unary(struct loader *l) {
     struct token t = l->token;
-    if (++l->depth > 200)
-        load_fail(l, t.line, "constant expression nested too deep");
+    if (++l->depth > 200) load_fail(l, t.line, "constant expression nested too deep");
     s64 value;
     if (lex_punct(l, '-')) {
         value = (s64)(0 - (u64)unary(l));
@@ -32,64 +30,70 @@ static s64 unary(struct loader *l)
         lex_next(l);
         value = WARP;
     } else {
-        load_fail(l, t.line, "an integer constant is expected before `%.*s`", (int)(t.text.length < 40 ? t.text.length : 40), t.text.at);
+        load_fail(l, t.line, "an integer constant is expected before `%.*s`",
+                  (int)(t.text.length < 40 ? t.text.length : 40), t.text.at);
     }
     l->depth--;
     return value;
 }
 
 /* Binding strength of the binary operator at hand, 0 when it is none. */
-static int strength(const struct token *t)
-{
-    static const struct { char first, second; int strength; } table[] = {
-        {'*', 0, 10}, {'/', 0, 10}, {'%', 0, 10}, {'+', 0, 9}, {'-', 0, 9}, {'<', '<', 8}, {'>', '>', 8}, {'<', 0, 7}, {'>', 0, 7},
-        {'<', '=', 7}, {'>', '=', 7}, {'=', '=', 6}, {'!', '=', 6}, {'&', 0, 5}, {'^', 0, 4}, {'|', 0, 3}, {'&', '&', 2}, {'|', '|', 1}};
+static int strength(const struct token *t) {
+    static const struct {
+        char first, second;
+        int strength;
+    } table[] = {{'*', 0, 10},  {'/', 0, 10}, {'%', 0, 10}, {'+', 0, 9},   {'-', 0, 9},   {'<', '<', 8},
+                 {'>', '>', 8}, {'<', 0, 7},  {'>', 0, 7},  {'<', '=', 7}, {'>', '=', 7}, {'=', '=', 6},
+                 {'!', '=', 6}, {'&', 0, 5},  {'^', 0, 4},  {'|', 0, 3},   {'&', '&', 2}, {'|', '|', 1}};
     if (t->kind == T_PUNCT)
         for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-            if (table[i].first == t->punct && table[i].second == t->second)
-                return table[i].strength;
+            if (table[i].first == t->punct && table[i].second == t->second) return table[i].strength;
     return 0;
 }
 
-static s64 apply(struct loader *l, const struct token *op, s64 a, s64 b)
-{
+static s64 apply(struct loader *l, const struct token *op, s64 a, s64 b) {
     u64 ua = (u64)a, ub = (u64)b;
     switch (op->punct) {
-    case '*': return (s64)(ua * ub);
-    case '+': return (s64)(ua + ub);
-    case '-': return (s64)(ua - ub);
-    case '^': return a ^ b;
+    case '*':
+        return (s64)(ua * ub);
+    case '+':
+        return (s64)(ua + ub);
+    case '-':
+        return (s64)(ua - ub);
+    case '^':
+        return a ^ b;
     case '/':
     case '%':
-        if (b == 0)
-            load_fail(l, op->line, "division by zero in a constant expression");
-        if (b == -1)
-            return op->punct == '/' ? (s64)(0 - ua) : 0;
+        if (b == 0) load_fail(l, op->line, "division by zero in a constant expression");
+        if (b == -1) return op->punct == '/' ? (s64)(0 - ua) : 0;
         return op->punct == '/' ? a / b : a % b;
-    case '<': return op->second == '<' ? (s64)(ub < 64 ? ua << ub : 0) : op->second == '=' ? a <= b : a < b;
-    case '>': return op->second == '>' ? (a >> (ub < 63 ? ub : 63)) : op->second == '=' ? a >= b : a > b;
-    case '=': return a == b;
-    case '!': return a != b;
-    case '&': return op->second ? (a && b) : (a & b);
-    default: return op->second ? (a || b) : (a | b);
+    case '<':
+        return op->second == '<' ? (s64)(ub < 64 ? ua << ub : 0) : op->second == '=' ? a <= b : a < b;
+    case '>':
+        return op->second == '>' ? (a >> (ub < 63 ? ub : 63)) : op->second == '=' ? a >= b : a > b;
+    case '=':
+        return a == b;
+    case '!':
+        return a != b;
+    case '&':
+        return op->second ? (a && b) : (a & b);
+    default:
+        return op->second ? (a || b) : (a | b);
     }
 }
 
-static s64 binary(struct loader *l, int least)
-{
+static s64 binary(struct loader *l, int least) {
     s64 left = unary(l);
     for (;;) {
         struct token op = l->token;
         int level = strength(&op);
-        if (!level || level < least)
-            return left;
+        if (!level || level < least) return left;
         lex_next(l);
         left = apply(l, &op, left, binary(l, level + 1));
     }
 }
 
-s64 constant_integer(struct loader *l)
-{
+s64 constant_integer(struct loader *l) {
     s64 value = binary(l, 1);
     if (lex_punct(l, '?')) {
         s64 yes = constant_integer(l);

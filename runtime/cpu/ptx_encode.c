@@ -3,62 +3,52 @@
 #include <string.h>
 #include <runtime/cpu/ptx.h>
 
-op_fn *const *lanes_best(void)
-{
+op_fn *const *lanes_best(void) {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return lanes_avx2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return lanes_avx2;
 #endif
     return lanes_base;
 }
 
-unsigned vreg_bits(const struct loader *l, const struct operand *o)
-{
+unsigned vreg_bits(const struct loader *l, const struct operand *o) {
     return l->function->vregs[o->reg].bits;
 }
 
 /* ---- constants: each value once, broadcast to 32 lanes of 32 or 64 bits ---- */
-static u32 *constant_slot(struct function *f, u64 value, unsigned bits)
-{
+static u32 *constant_slot(struct function *f, u64 value, unsigned bits) {
     u64 hash = (value ^ (u64)bits << 40) * 0x9E3779B97F4A7C15u;
     for (u32 at = (u32)(hash >> 40) & (f->constant_table_size - 1);; at = (at + 1) & (f->constant_table_size - 1)) {
         u32 entry = f->constant_table[at];
-        if (!entry)
-            return &f->constant_table[at];
+        if (!entry) return &f->constant_table[at];
         const u8 *seen = f->constants + (size_t)(entry >> 1) * SLOT_BYTES;
         u64 there = entry & 1 ? *(const u64 *)(const void *)seen : *(const u32 *)(const void *)seen;
-        if (there == value && (entry & 1 ? 64u : 32u) == bits)
-            return &f->constant_table[at];
+        if (there == value && (entry & 1 ? 64u : 32u) == bits) return &f->constant_table[at];
     }
 }
 
-static void constant_rehash(struct loader *l, struct function *f)
-{
+static void constant_rehash(struct loader *l, struct function *f) {
     u32 old_size = f->constant_table_size, *old = f->constant_table;
     f->constant_table_size = old_size ? old_size * 2 : 256;
     f->constant_table = load_take(l, f->constant_table_size * sizeof *f->constant_table);
     for (u32 i = 0; i < old_size; i++)
         if (old[i]) {
             const u8 *at = f->constants + (size_t)(old[i] >> 1) * SLOT_BYTES;
-            *constant_slot(f, old[i] & 1 ? *(const u64 *)(const void *)at : *(const u32 *)(const void *)at, old[i] & 1 ? 64 : 32) = old[i];
+            *constant_slot(f, old[i] & 1 ? *(const u64 *)(const void *)at : *(const u32 *)(const void *)at,
+                           old[i] & 1 ? 64 : 32) = old[i];
         }
 }
 
-u32 encode_constant(struct loader *l, u64 value, unsigned bits)
-{
+u32 encode_constant(struct loader *l, u64 value, unsigned bits) {
     struct function *f = l->function;
     bool wide = bits == 64;
-    if (!wide)
-        value = bits == 16 ? (u16)value : (u32)value;
-    if ((f->constant_count + 4) * 2 > f->constant_table_size)
-        constant_rehash(l, f);
+    if (!wide) value = bits == 16 ? (u16)value : (u32)value;
+    if ((f->constant_count + 4) * 2 > f->constant_table_size) constant_rehash(l, f);
     u32 *entry = constant_slot(f, value, wide ? 64 : 32);
     if (!*entry) {
         if (f->constant_count + 2 > f->constant_capacity) {
             u32 capacity = f->constant_capacity ? f->constant_capacity * 2 : 64;
             u8 *fresh = load_take(l, (size_t)capacity * SLOT_BYTES);
-            if (f->constant_count)
-                memcpy(fresh, f->constants, (size_t)f->constant_count * SLOT_BYTES);
+            if (f->constant_count) memcpy(fresh, f->constants, (size_t)f->constant_count * SLOT_BYTES);
             f->constants = fresh;
             f->constant_capacity = capacity;
         }
@@ -75,8 +65,7 @@ u32 encode_constant(struct loader *l, u64 value, unsigned bits)
 }
 
 /* ---- operands ---- */
-u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, unsigned bits)
-{
+u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, unsigned bits) {
     struct function *f = l->function;
     for (u32 i = 0; i < f->pinned_count; i++) {
         const struct pinned *p = &f->pinned[i];
@@ -90,16 +79,13 @@ u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, un
     return (f->code.slots - (bits == 64 ? 2u : 1u)) * SLOT_BYTES;
 }
 
-static u64 variable_offset(const struct loader *l, const struct variable *v)
-{
-    if (!v->external)
-        return v->offset;
+static u64 variable_offset(const struct loader *l, const struct variable *v) {
+    if (!v->external) return v->offset;
     u64 align = l->dynamic_align > 16 ? l->dynamic_align : 16;
     return SHARED_BASE + ((l->function->shared_bytes + align - 1) & ~(align - 1));
 }
 
-static u64 float_literal(const struct operand *o, unsigned bits)
-{
+static u64 float_literal(const struct operand *o, unsigned bits) {
     if (o->kind == O_F32 && bits == 64) {
         double d = float_to_double(FMT_F32, o->bits);
         u64 wide;
@@ -114,15 +100,18 @@ static u64 float_literal(const struct operand *o, unsigned bits)
     return o->bits;
 }
 
-u32 encode_operand(struct loader *l, const struct insn *insn, const struct operand *o, unsigned bits, bool is_float)
-{
+u32 encode_operand(struct loader *l, const struct insn *insn, const struct operand *o, unsigned bits, bool is_float) {
     (void)is_float;
     switch (o->kind) {
-    case O_REG: return l->function->slots[o->reg];
-    case O_DISCARD: return 0; /* the sink */
-    case O_INTEGER: return encode_constant(l, o->bits, bits);
+    case O_REG:
+        return l->function->slots[o->reg];
+    case O_DISCARD:
+        return 0; /* the sink */
+    case O_INTEGER:
+        return encode_constant(l, o->bits, bits);
     case O_F32:
-    case O_F64: return encode_constant(l, float_literal(o, bits), bits);
+    case O_F64:
+        return encode_constant(l, float_literal(o, bits), bits);
     case O_SPECIAL:
         if (special_rows[o->special].when == WHEN_READ)
             insn_fail(l, insn, "`%s` is read with mov", special_rows[o->special].name);
@@ -131,23 +120,19 @@ u32 encode_operand(struct loader *l, const struct insn *insn, const struct opera
         if (o->variable->space == SPACE_GLOBAL || o->variable->space == SPACE_CONST)
             return pin_special(l, S_VARIABLE, o->variable->index, (s64)o->bits, 64);
         return encode_constant(l, variable_offset(l, o->variable) + o->bits, bits);
-    default: insn_fail(l, insn, "a register or a constant is expected");
+    default:
+        insn_fail(l, insn, "a register or a constant is expected");
     }
 }
 
-u32 encode_predicate(struct loader *l, const struct insn *insn, const struct operand *o)
-{
-    if (o->kind == O_DISCARD)
-        return 0;
-    if (o->kind == O_INTEGER)
-        return 1u << 1 | ((o->bits == 0) != o->negated); /* predicate 1 is always true */
-    if (o->kind != O_REG || l->function->vregs[o->reg].kind != REG_PRED)
-        insn_fail(l, insn, "a predicate is expected");
+u32 encode_predicate(struct loader *l, const struct insn *insn, const struct operand *o) {
+    if (o->kind == O_DISCARD) return 0;
+    if (o->kind == O_INTEGER) return 1u << 1 | ((o->bits == 0) != o->negated); /* predicate 1 is always true */
+    if (o->kind != O_REG || l->function->vregs[o->reg].kind != REG_PRED) insn_fail(l, insn, "a predicate is expected");
     return l->function->slots[o->reg] << 1 | o->negated;
 }
 
-u32 encode_extra(struct loader *l, const u32 *operands, unsigned count)
-{
+u32 encode_extra(struct loader *l, const u32 *operands, unsigned count) {
     struct code *c = &l->function->code;
     while (c->extra_count + count > l->function->extra_capacity)
         c->extra = load_grow(l, c->extra, c->extra_count, sizeof *c->extra, &l->function->extra_capacity);
@@ -157,10 +142,8 @@ u32 encode_extra(struct loader *l, const u32 *operands, unsigned count)
 }
 
 /* [register + offset], [variable + offset] or [offset] into op->a and op->imm. */
-void encode_address(struct loader *l, const struct insn *insn, const struct operand *o, struct op *op)
-{
-    if (o->kind != O_ADDRESS)
-        insn_fail(l, insn, "an address in [ ] is expected");
+void encode_address(struct loader *l, const struct insn *insn, const struct operand *o, struct op *op) {
+    if (o->kind != O_ADDRESS) insn_fail(l, insn, "an address in [ ] is expected");
     op->imm = (s64)o->bits;
     if (o->has_reg) {
         struct vreg v = l->function->vregs[o->reg];
@@ -174,25 +157,30 @@ void encode_address(struct loader *l, const struct insn *insn, const struct oper
         op->a = pin_special(l, S_VARIABLE, o->variable->index, 0, 64);
     } else {
         op->a = encode_constant(l, 0, 64);
-        if (o->variable)
-            op->imm += (s64)variable_offset(l, o->variable);
+        if (o->variable) op->imm += (s64)variable_offset(l, o->variable);
     }
     op->flags |= F_WIDE_ADDRESS;
 }
 
-static unsigned letter_bits(char letter)
-{
+static unsigned letter_bits(char letter) {
     switch (letter) {
-    case 'h': case 'H': case 'B': return 16;
-    case 'l': case 'L': case 'd': return 64;
-    case 'q': return 128;
-    default: return 32;
+    case 'h':
+    case 'H':
+    case 'B':
+        return 16;
+    case 'l':
+    case 'L':
+    case 'd':
+        return 64;
+    case 'q':
+        return 128;
+    default:
+        return 32;
     }
 }
 
 /* Outputs to d; inputs to a, b, c in turn; constants of letter i to imm. */
-void encode_default(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_default(struct loader *l, const struct insn *insn, struct op *op) {
     u32 *inputs[] = {&op->a, &op->b, &op->c};
     unsigned operand = 0, input = 0;
     bool output = true;
@@ -209,40 +197,38 @@ void encode_default(struct loader *l, const struct insn *insn, struct op *op)
         u32 *to = output ? &op->d : inputs[input++];
         *to = *s == 'p' ? encode_predicate(l, insn, o) : encode_operand(l, insn, o, letter_bits(*s), false);
     }
-    if (insn->form->lane >= 0)
-        op->run = lanes_best()[insn->form->lane];
-    if (insn->form->lane == L_lop3 && (op->imm & 0xFF) == 0x96)
-        op->run = lanes_best()[L_lop3_xor];
-    if (insn->form->lane == L_lop3 && (op->imm & 0xFF) == 0xEA)
-        op->run = lanes_best()[L_lop3_and_or];
+    if (insn->form->lane >= 0) op->run = lanes_best()[insn->form->lane];
+    if (insn->form->lane == L_lop3 && (op->imm & 0xFF) == 0x96) op->run = lanes_best()[L_lop3_xor];
+    if (insn->form->lane == L_lop3 && (op->imm & 0xFF) == 0xEA) op->run = lanes_best()[L_lop3_and_or];
 }
 
-static void encode_insn(struct loader *l, const struct insn *insn, struct op *op)
-{
+static void encode_insn(struct loader *l, const struct insn *insn, struct op *op) {
     struct function *f = l->function;
-    *op = (struct op){.run = insn->form->run, .sync = insn->form->sync, .flags = insn->flags, .guard = NO_GUARD,
-                       .a = NO_OPERAND, .b = NO_OPERAND, .c = NO_OPERAND, .extra = NO_OPERAND};
+    *op = (struct op){.run = insn->form->run,
+                      .sync = insn->form->sync,
+                      .flags = insn->flags,
+                      .guard = NO_GUARD,
+                      .a = NO_OPERAND,
+                      .b = NO_OPERAND,
+                      .c = NO_OPERAND,
+                      .extra = NO_OPERAND};
     if (insn->guarded) {
-        if (f->slots[insn->guard] >= NO_GUARD)
-            insn_fail(l, insn, "more than %d predicates are live at once", NO_GUARD);
+        if (f->slots[insn->guard] >= NO_GUARD) insn_fail(l, insn, "more than %d predicates are live at once", NO_GUARD);
         op->guard = (u16)f->slots[insn->guard];
         op->guard_not = insn->guard_not;
     }
     op->sub = (u8)insn->form->sub;
     insn->form->encode(l, insn, op);
-    if (!op->run)
-        insn_fail(l, insn, "not supported in this form");
+    if (!op->run) insn_fail(l, insn, "not supported in this form");
 }
 
 static op_fn run_off_end;
-static int run_off_end(struct exec *x, const struct op *o, u32 m)
-{
+static int run_off_end(struct exec *x, const struct op *o, u32 m) {
     (void)x, (void)o, (void)m;
     return RUN_EXIT;
 }
 
-void encode_function(struct loader *l, struct function *f)
-{
+void encode_function(struct loader *l, struct function *f) {
     struct code *c = &f->code;
     c->op_count = f->insn_count + 1;
     c->ops = load_take(l, c->op_count * sizeof *c->ops);

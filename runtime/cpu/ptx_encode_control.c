@@ -2,109 +2,92 @@
 #include <runtime/cpu/exec_ops.h>
 #include <runtime/cpu/ptx.h>
 
-static void want_operands(struct loader *l, const struct insn *insn, unsigned least, unsigned most)
-{
+static void want_operands(struct loader *l, const struct insn *insn, unsigned least, unsigned most) {
     if (insn->operand_count < least || insn->operand_count > most)
         insn_fail(l, insn, "%u operands do not suit the instruction", insn->operand_count);
 }
 
-static u32 checked(struct loader *l, const struct insn *insn, unsigned index, char letter, unsigned bits)
-{
+static u32 checked(struct loader *l, const struct insn *insn, unsigned index, char letter, unsigned bits) {
     const char *want = operand_mismatch(l, insn, &insn->operands[index], letter);
-    if (want)
-        insn_fail(l, insn, "operand %u does not suit the instruction's type: %s is expected", index + 1, want);
+    if (want) insn_fail(l, insn, "operand %u does not suit the instruction's type: %s is expected", index + 1, want);
     return encode_operand(l, insn, &insn->operands[index], bits, false);
 }
 
-static u32 output(struct loader *l, const struct insn *insn, char letter)
-{
+static u32 output(struct loader *l, const struct insn *insn, char letter) {
     if (insn->operands[0].kind != O_REG && insn->operands[0].kind != O_DISCARD)
         insn_fail(l, insn, "operand 1 is written and must be a register");
     return checked(l, insn, 0, letter, letter == 'L' ? 64 : 32);
 }
 
 /* ---- branches ---- */
-void encode_branch(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_branch(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 1, 1);
-    if (insn->operands[0].kind != O_LABEL)
-        insn_fail(l, insn, "a label is expected");
+    if (insn->operands[0].kind != O_LABEL) insn_fail(l, insn, "a label is expected");
     op->imm = insn->operands[0].label->position;
 }
 
-void encode_index(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_index(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
     const struct label_list *targets = insn->operands[1].targets;
-    if (insn->operands[1].kind != O_TARGETS)
-        insn_fail(l, insn, "the label of a .branchtargets list is expected");
+    if (insn->operands[1].kind != O_TARGETS) insn_fail(l, insn, "the label of a .branchtargets list is expected");
     op->a = checked(l, insn, 0, 'w', 32);
     op->extra = encode_extra(l, &targets->count, 1);
-    for (u32 i = 0; i < targets->count; i++)
-        encode_extra(l, &(u32){(u32)targets->at[i]->position}, 1);
+    for (u32 i = 0; i < targets->count; i++) {
+        u32 position = (u32)targets->at[i]->position;
+        encode_extra(l, &position, 1);
+    }
 }
 
-void encode_exit(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_exit(struct loader *l, const struct insn *insn, struct op *op) {
     (void)op;
     want_operands(l, insn, 0, 0);
 }
 
-void encode_trap(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_trap(struct loader *l, const struct insn *insn, struct op *op) {
     (void)op;
     want_operands(l, insn, 0, 0);
 }
 
-void encode_nothing(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_nothing(struct loader *l, const struct insn *insn, struct op *op) {
     (void)l, (void)insn, (void)op;
 }
 
-void encode_call(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_call(struct loader *l, const struct insn *insn, struct op *op) {
     (void)op;
     insn_fail(l, insn, "calls of functions are not supported: let the compiler inline them");
 }
 
 /* ---- barriers: see enum barrier_kind ---- */
-void encode_barrier(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_barrier(struct loader *l, const struct insn *insn, struct op *op) {
     bool red = op->sub >= BARRIER_POPC, arrive = op->sub == BARRIER_ARRIVE;
     unsigned first = red, least = red ? 3 : arrive ? 2 : 1, most = red ? 4 : 2;
     want_operands(l, insn, least, most);
     op->kind = SYNC_BARRIER;
     op->bytes = insn->modifiers[0].length == 3 || insn_has(insn, "aligned"); /* bar is barrier.aligned */
     op->a = checked(l, insn, first, 'w', 32);
-    if (insn->operand_count == most)
-        op->b = checked(l, insn, first + 1, 'w', 32);
-    if (!red)
-        return;
+    if (insn->operand_count == most) op->b = checked(l, insn, first + 1, 'w', 32);
+    if (!red) return;
     op->c = encode_predicate(l, insn, &insn->operands[insn->operand_count - 1]);
     op->d = op->sub == BARRIER_POPC ? output(l, insn, 'w') : encode_predicate(l, insn, &insn->operands[0]);
 }
 
 /* ---- within a warp: the member mask's operand goes to imm ---- */
-static void members(struct loader *l, const struct insn *insn, unsigned index, struct op *op)
-{
+static void members(struct loader *l, const struct insn *insn, unsigned index, struct op *op) {
     op->kind = SYNC_MASK;
     op->imm = checked(l, insn, index, 'w', 32);
 }
 
-void encode_warp_sync(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_warp_sync(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 1, 1);
     members(l, insn, 0, op);
 }
 
 /* d|p, a, lane, clamp, mask; sub: 0 up, 1 down, 2 bfly, 3 idx; extra: p */
-void encode_shfl(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_shfl(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 5, 5);
     op->sub = insn_has(insn, "up") ? 0 : insn_has(insn, "down") ? 1 : insn_has(insn, "bfly") ? 2 : 3;
     op->d = output(l, insn, 'W');
-    if (insn->operands[0].paired)
-        op->extra = encode_predicate(l, insn, insn->operands[0].paired);
+    if (insn->operands[0].paired) op->extra = encode_predicate(l, insn, insn->operands[0].paired);
     op->a = checked(l, insn, 1, 'W', 32);
     op->b = checked(l, insn, 2, 'w', 32);
     op->c = checked(l, insn, 3, 'w', 32);
@@ -112,8 +95,7 @@ void encode_shfl(struct loader *l, const struct insn *insn, struct op *op)
 }
 
 /* sub: 0 all, 1 any, 2 uni, 3 ballot */
-void encode_vote(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_vote(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 3, 3);
     op->sub = insn_has(insn, "all") ? 0 : insn_has(insn, "any") ? 1 : insn_has(insn, "uni") ? 2 : 3;
     op->d = op->sub == 3 ? output(l, insn, 'W') : encode_predicate(l, insn, &insn->operands[0]);
@@ -122,28 +104,27 @@ void encode_vote(struct loader *l, const struct insn *insn, struct op *op)
 }
 
 /* sub: 0 any, 1 all; extra: the predicate of all */
-void encode_match(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_match(struct loader *l, const struct insn *insn, struct op *op) {
     bool wide = insn_has(insn, "b64");
     want_operands(l, insn, 3, 3);
     op->sub = insn_has(insn, "all");
     op->width = wide ? 64 : 32;
     op->d = output(l, insn, 'W');
-    if (insn->operands[0].paired)
-        op->extra = encode_predicate(l, insn, insn->operands[0].paired);
+    if (insn->operands[0].paired) op->extra = encode_predicate(l, insn, insn->operands[0].paired);
     op->a = checked(l, insn, 1, wide ? 'L' : 'W', op->width);
     members(l, insn, 2, op);
 }
 
 /* sub: enum atomic_op */
-void encode_redux(struct loader *l, const struct insn *insn, struct op *op)
-{
-    static const struct { const char *name; u8 op; } operations[] = {
-        {"add", ATOMIC_ADD}, {"min", ATOMIC_MIN}, {"max", ATOMIC_MAX}, {"and", ATOMIC_AND}, {"or", ATOMIC_OR}, {"xor", ATOMIC_XOR}};
+void encode_redux(struct loader *l, const struct insn *insn, struct op *op) {
+    static const struct {
+        const char *name;
+        u8 op;
+    } operations[] = {{"add", ATOMIC_ADD}, {"min", ATOMIC_MIN}, {"max", ATOMIC_MAX},
+                      {"and", ATOMIC_AND}, {"or", ATOMIC_OR},   {"xor", ATOMIC_XOR}};
     want_operands(l, insn, 3, 3);
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
-        if (insn_has(insn, operations[i].name))
-            op->sub = operations[i].op;
+        if (insn_has(insn, operations[i].name)) op->sub = operations[i].op;
     op->flags |= insn_has(insn, "s32") ? F_SIGNED : 0;
     char letter = insn_has(insn, "b32") ? 'W' : 'w';
     op->d = output(l, insn, letter);
@@ -151,25 +132,22 @@ void encode_redux(struct loader *l, const struct insn *insn, struct op *op)
     members(l, insn, 2, op);
 }
 
-void encode_elect(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_elect(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
-    if (!insn->operands[0].paired)
-        insn_fail(l, insn, "d|p is expected");
+    if (!insn->operands[0].paired) insn_fail(l, insn, "d|p is expected");
     op->d = output(l, insn, 'W');
     op->extra = encode_predicate(l, insn, insn->operands[0].paired);
     members(l, insn, 1, op);
 }
 
 /* ---- matrices ---- */
-static void encode_matrix(struct loader *l, const struct insn *insn, const struct operand *data, const struct operand *address, bool load, struct op *op)
-{
+static void encode_matrix(struct loader *l, const struct insn *insn, const struct operand *data,
+                          const struct operand *address, bool load, struct op *op) {
     u32 parts[4];
     op->count = insn_has(insn, "x4") ? 4 : insn_has(insn, "x2") ? 2 : 1;
     const struct operand *items = data->kind == O_VECTOR ? data->items : data;
     unsigned count = data->kind == O_VECTOR ? data->count : 1;
-    if (count != op->count)
-        insn_fail(l, insn, "%u registers are expected, not %u", op->count, count);
+    if (count != op->count) insn_fail(l, insn, "%u registers are expected, not %u", op->count, count);
     for (unsigned i = 0; i < count; i++) {
         const char *want = operand_mismatch(l, insn, &items[i], 'W');
         if (want || (load && items[i].kind != O_REG && items[i].kind != O_DISCARD))
@@ -182,14 +160,12 @@ static void encode_matrix(struct loader *l, const struct insn *insn, const struc
     encode_address(l, insn, address, op);
 }
 
-void encode_ldmatrix(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_ldmatrix(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
     encode_matrix(l, insn, &insn->operands[0], &insn->operands[1], true, op);
 }
 
-void encode_stmatrix(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_stmatrix(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
     encode_matrix(l, insn, &insn->operands[1], &insn->operands[0], false, op);
 }

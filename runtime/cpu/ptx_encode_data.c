@@ -2,41 +2,33 @@
 #include <runtime/cpu/exec_ops.h>
 #include <runtime/cpu/ptx.h>
 
-static struct text last_modifier(const struct insn *insn, unsigned from_end)
-{
-    return insn->modifier_count > from_end + 1 ? insn->modifiers[insn->modifier_count - 1 - from_end] : (struct text){"", 0};
+static struct text last_modifier(const struct insn *insn, unsigned from_end) {
+    return insn->modifier_count > from_end + 1 ? insn->modifiers[insn->modifier_count - 1 - from_end]
+                                               : (struct text){"", 0};
 }
 
-static void want_operands(struct loader *l, const struct insn *insn, unsigned least, unsigned most)
-{
+static void want_operands(struct loader *l, const struct insn *insn, unsigned least, unsigned most) {
     if (insn->operand_count < least || insn->operand_count > most)
         insn_fail(l, insn, "%u operands do not suit the instruction", insn->operand_count);
 }
 
 /* The operand must suit the letter; its slot or constant. */
-static u32 checked(struct loader *l, const struct insn *insn, unsigned index, char letter, unsigned bits)
-{
+static u32 checked(struct loader *l, const struct insn *insn, unsigned index, char letter, unsigned bits) {
     const struct operand *o = &insn->operands[index];
     const char *want = operand_mismatch(l, insn, o, letter);
-    if (want)
-        insn_fail(l, insn, "operand %u does not suit the instruction's type: %s is expected", index + 1, want);
+    if (want) insn_fail(l, insn, "operand %u does not suit the instruction's type: %s is expected", index + 1, want);
     return encode_operand(l, insn, o, bits, false);
 }
 
-static char letter_of(struct type type, bool bits_too)
-{
-    if (type.bits == 128)
-        return 'q';
-    if (type.kind == REG_BITS || bits_too)
-        return type.bits == 16 ? 'B' : type.bits == 32 ? 'W' : 'L';
-    if (type.kind == REG_FLOAT)
-        return type.bits == 16 ? 'H' : type.bits == 32 ? 'f' : 'd';
+static char letter_of(struct type type, bool bits_too) {
+    if (type.bits == 128) return 'q';
+    if (type.kind == REG_BITS || bits_too) return type.bits == 16 ? 'B' : type.bits == 32 ? 'W' : 'L';
+    if (type.kind == REG_FLOAT) return type.bits == 16 ? 'H' : type.bits == 32 ? 'f' : 'd';
     return type.bits == 16 ? 'h' : type.bits == 32 ? 'w' : 'l';
 }
 
 /* ---- mov ---- */
-static void encode_pack(struct loader *l, const struct insn *insn, struct op *op, unsigned bits)
-{
+static void encode_pack(struct loader *l, const struct insn *insn, struct op *op, unsigned bits) {
     bool pack = insn->operands[1].kind == O_VECTOR;
     const struct operand *vector = &insn->operands[pack ? 1 : 0];
     u32 parts[16];
@@ -49,8 +41,7 @@ static void encode_pack(struct loader *l, const struct insn *insn, struct op *op
         const struct operand *o = &vector->items[i];
         if (o->kind == O_REG && vreg_bits(l, o) != each && !(each == 8 && vreg_bits(l, o) == 16))
             insn_fail(l, insn, "element %u of the vector has not %u bits", i + 1, each);
-        if (o->kind == O_DISCARD && pack)
-            insn_fail(l, insn, "`_` stands for a register that is written");
+        if (o->kind == O_DISCARD && pack) insn_fail(l, insn, "`_` stands for a register that is written");
         parts[i] = encode_operand(l, insn, o, each < 32 ? 16 : each, false);
     }
     op->extra = encode_extra(l, parts, vector->count);
@@ -68,8 +59,7 @@ static void encode_pack(struct loader *l, const struct insn *insn, struct op *op
     }
 }
 
-void encode_mov(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_mov(struct loader *l, const struct insn *insn, struct op *op) {
     struct type type = type_named(last_modifier(insn, 0));
     want_operands(l, insn, 2, 2);
     if (!type.valid || insn->modifier_count != 2 || type.bits < 16)
@@ -80,8 +70,7 @@ void encode_mov(struct loader *l, const struct insn *insn, struct op *op)
         return;
     }
     char letter = letter_of(type, false);
-    if (insn->operands[0].kind != O_REG)
-        insn_fail(l, insn, "operand 1 is written and must be a register");
+    if (insn->operands[0].kind != O_REG) insn_fail(l, insn, "operand 1 is written and must be a register");
     op->d = checked(l, insn, 0, letter, type.bits);
     op->width = type.bits;
     if (from->kind == O_SPECIAL && special_rows[from->special].when == WHEN_READ) {
@@ -98,57 +87,44 @@ void encode_mov(struct loader *l, const struct insn *insn, struct op *op)
 }
 
 /* ---- address spaces ---- */
-static u64 window_mark(struct loader *l, const struct insn *insn)
-{
-    if (insn_has(insn, "global") || insn_has(insn, "const"))
-        return 0;
-    if (insn_has(insn, "shared") || insn_has(insn, "shared::cta"))
-        return WINDOW_SHARED;
-    if (insn_has(insn, "local"))
-        return WINDOW_LOCAL;
-    if (insn_has(insn, "param") || insn_has(insn, "param::entry"))
-        return WINDOW_PARAM;
+static u64 window_mark(struct loader *l, const struct insn *insn) {
+    if (insn_has(insn, "global") || insn_has(insn, "const")) return 0;
+    if (insn_has(insn, "shared") || insn_has(insn, "shared::cta")) return WINDOW_SHARED;
+    if (insn_has(insn, "local")) return WINDOW_LOCAL;
+    if (insn_has(insn, "param") || insn_has(insn, "param::entry")) return WINDOW_PARAM;
     insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
 }
 
-void encode_cvta(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_cvta(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
-    if (!insn_has(insn, "u64"))
-        insn_fail(l, insn, "cvta needs .u64 with 64-bit addresses");
+    if (!insn_has(insn, "u64")) insn_fail(l, insn, "cvta needs .u64 with 64-bit addresses");
     op->d = checked(l, insn, 0, 'l', 64);
     op->a = checked(l, insn, 1, 'l', 64);
     op->imm = (s64)window_mark(l, insn);
     op->sub = insn_has(insn, "to");
-    if (!op->imm)
-        op->run = lanes_best()[L_mov_l];
+    if (!op->imm) op->run = lanes_best()[L_mov_l];
 }
 
-void encode_isspacep(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_isspacep(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
     op->d = encode_predicate(l, insn, &insn->operands[0]);
     op->a = checked(l, insn, 1, 'l', 64);
     op->imm = (s64)window_mark(l, insn);
-    if (insn_has(insn, "const"))
-        insn_fail(l, insn, "isspacep.const is not supported");
+    if (insn_has(insn, "const")) insn_fail(l, insn, "isspacep.const is not supported");
 }
 
 /* ---- select ---- */
-void encode_selp(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_selp(struct loader *l, const struct insn *insn, struct op *op) {
     encode_default(l, insn, op);
     op->run = lanes_best()[insn->form->sub == 64 ? L_selp_l : L_selp_w];
 }
 
-void encode_slct(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_slct(struct loader *l, const struct insn *insn, struct op *op) {
     encode_default(l, insn, op);
     op->width = insn->form->sig[0] == 'L' ? 64 : 32;
 }
 
-void encode_bfi(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_bfi(struct loader *l, const struct insn *insn, struct op *op) {
     bool wide = insn_has(insn, "b64");
     unsigned bits = wide ? 64 : 32;
     want_operands(l, insn, 5, 5);
@@ -162,8 +138,12 @@ void encode_bfi(struct loader *l, const struct insn *insn, struct op *op)
 
 /* ---- compare ---- */
 enum primitive { EQ, NE, LT, LE, NUM };
-static const struct comparison { const char *name; enum primitive integer, floating; u32 integer_flags, floating_flags; bool is_integer, is_float; }
-comparisons[] = {
+static const struct comparison {
+    const char *name;
+    enum primitive integer, floating;
+    u32 integer_flags, floating_flags;
+    bool is_integer, is_float;
+} comparisons[] = {
     {"eq", EQ, EQ, 0, 0, true, true},
     {"ne", EQ, NE, F_NOT, 0, true, true},
     {"lt", LT, LT, 0, 0, true, true},
@@ -184,17 +164,13 @@ comparisons[] = {
     {"nan", NUM, NUM, 0, F_NOT, false, true},
 };
 
-static op_fn *integer_compare(enum primitive p, unsigned bits, bool is_signed)
-{
-    if (p == EQ)
-        return lanes_best()[bits == 64 ? L_eq_l : L_eq_w];
-    if (bits == 64)
-        return lanes_best()[is_signed ? L_lt_s64 : L_lt_u64];
+static op_fn *integer_compare(enum primitive p, unsigned bits, bool is_signed) {
+    if (p == EQ) return lanes_best()[bits == 64 ? L_eq_l : L_eq_w];
+    if (bits == 64) return lanes_best()[is_signed ? L_lt_s64 : L_lt_u64];
     return lanes_best()[!is_signed ? L_lt_u32 : bits == 16 ? L_lt_s16 : L_lt_s32];
 }
 
-static op_fn *float_compare(enum primitive p, struct text type)
-{
+static op_fn *float_compare(enum primitive p, struct text type) {
     static op_fn *const half[4][5] = {{heq_f16, hne_f16, hlt_f16, hle_f16, hnum_f16},
                                       {heq_bf16, hne_bf16, hlt_bf16, hle_bf16, hnum_bf16},
                                       {heq_f16x2, hne_f16x2, hlt_f16x2, hle_f16x2, hnum_f16x2},
@@ -203,29 +179,33 @@ static op_fn *float_compare(enum primitive p, struct text type)
     static const enum lane_op f32_rows[] = {L_eq_f32, L_ne_f32, L_lt_f32, L_le_f32, L_num_f32};
     static const enum lane_op f64_rows[] = {L_eq_f64, L_ne_f64, L_lt_f64, L_le_f64, L_num_f64};
     for (unsigned i = 0; i < 4; i++)
-        if (text_is(type, names[i]))
-            return half[i][p];
+        if (text_is(type, names[i])) return half[i][p];
     return lanes_best()[text_is(type, "f32") ? f32_rows[p] : f64_rows[p]];
 }
 
-/* Modifiers from index 1: comparison, {and or xor}, {ftz}; then `after` types of the destination and the type of the sources. */
-static op_fn *encode_compare(struct loader *l, const struct insn *insn, struct op *op, unsigned after)
-{
+/* Modifiers from index 1: comparison, {and or xor}, {ftz}; then `after` types of the destination and the type of the
+ * sources. */
+static op_fn *encode_compare(struct loader *l, const struct insn *insn, struct op *op, unsigned after) {
     const struct comparison *c = NULL;
-    struct text name = insn->modifier_count > 1 ? insn->modifiers[1] : (struct text){"", 0}, type_text = last_modifier(insn, 0);
+    struct text name = insn->modifier_count > 1 ? insn->modifiers[1] : (struct text){"", 0},
+                type_text = last_modifier(insn, 0);
     struct type type = type_named(type_text);
     for (size_t i = 0; i < sizeof comparisons / sizeof comparisons[0]; i++)
-        if (text_is(name, comparisons[i].name))
-            c = &comparisons[i];
-    bool packed = text_is(type_text, "f16x2") || text_is(type_text, "bf16x2"), is_float = packed || type.kind == REG_FLOAT;
+        if (text_is(name, comparisons[i].name)) c = &comparisons[i];
+    bool packed = text_is(type_text, "f16x2") || text_is(type_text, "bf16x2"),
+         is_float = packed || type.kind == REG_FLOAT;
     unsigned known = 2 + after + 1;
     if (insn->modifier_count > 2) {
-        u32 combine = text_is(insn->modifiers[2], "and") ? F_AND : text_is(insn->modifiers[2], "or") ? F_OR : text_is(insn->modifiers[2], "xor") ? F_XOR : 0;
+        u32 combine = text_is(insn->modifiers[2], "and")   ? F_AND
+                      : text_is(insn->modifiers[2], "or")  ? F_OR
+                      : text_is(insn->modifiers[2], "xor") ? F_XOR
+                                                           : 0;
         op->flags |= combine;
         known += combine != 0;
     }
     known += insn_has(insn, "ftz");
-    if (!c || !type.valid || type.bits < 16 || type.kind == REG_PRED || known != insn->modifier_count || !(is_float ? c->is_float : c->is_integer))
+    if (!c || !type.valid || type.bits < 16 || type.kind == REG_PRED || known != insn->modifier_count ||
+        !(is_float ? c->is_float : c->is_integer))
         insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
     bool combines = (op->flags & (F_AND | F_OR | F_XOR)) != 0;
     want_operands(l, insn, combines ? 4 : 3, combines ? 4 : 3);
@@ -234,22 +214,19 @@ static op_fn *encode_compare(struct loader *l, const struct insn *insn, struct o
     u32 a = checked(l, insn, 1, letter, type.bits), b = checked(l, insn, 2, letter, type.bits);
     op->a = op->flags & F_SWAP ? b : a;
     op->b = op->flags & F_SWAP ? a : b;
-    if (combines)
-        op->c = encode_predicate(l, insn, &insn->operands[3]);
-    return is_float ? float_compare(c->floating, type_text) : integer_compare(c->integer, type.bits, type_text.at[0] == 's');
+    if (combines) op->c = encode_predicate(l, insn, &insn->operands[3]);
+    return is_float ? float_compare(c->floating, type_text)
+                    : integer_compare(c->integer, type.bits, type_text.at[0] == 's');
 }
 
-void encode_setp(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_setp(struct loader *l, const struct insn *insn, struct op *op) {
     op->run = encode_compare(l, insn, op, 0);
     op->d = encode_predicate(l, insn, &insn->operands[0]);
-    if (insn->operands[0].paired)
-        op->extra = encode_predicate(l, insn, insn->operands[0].paired);
+    if (insn->operands[0].paired) op->extra = encode_predicate(l, insn, insn->operands[0].paired);
 }
 
 /* set: a compare into the spare predicate 0, spread into a register; imm is the compare's handler. */
-void encode_set(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_set(struct loader *l, const struct insn *insn, struct op *op) {
     struct text to = last_modifier(insn, 1);
     bool is_float = text_is(to, "f32");
     if (!is_float && !text_is(to, "u32") && !text_is(to, "s32"))
@@ -260,8 +237,7 @@ void encode_set(struct loader *l, const struct insn *insn, struct op *op)
     op->run = op_set;
 }
 
-void encode_testp(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_testp(struct loader *l, const struct insn *insn, struct op *op) {
     static const char *const tests[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
     struct text type = last_modifier(insn, 0);
     bool wide = text_is(type, "f64");
@@ -269,19 +245,16 @@ void encode_testp(struct loader *l, const struct insn *insn, struct op *op)
     if (insn->modifier_count != 3 || (!wide && !text_is(type, "f32")))
         insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
     op->sub = 255;
-    for (u8 i = 0; i < sizeof tests / sizeof tests[0]; i++)
-        if (text_is(insn->modifiers[1], tests[i]))
-            op->sub = i;
-    if (op->sub == 255)
-        insn_fail(l, insn, "unknown test in testp");
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+        if (text_is(insn->modifiers[1], tests[i])) op->sub = (u8)i;
+    if (op->sub == 255) insn_fail(l, insn, "unknown test in testp");
     op->d = encode_predicate(l, insn, &insn->operands[0]);
     op->a = checked(l, insn, 1, wide ? 'd' : 'f', wide ? 64 : 32);
     op->width = wide ? 64 : 32;
 }
 
 /* ---- carry ---- */
-void encode_carry(struct loader *l, const struct insn *insn, struct op *op)
-{
+void encode_carry(struct loader *l, const struct insn *insn, struct op *op) {
     struct text type = last_modifier(insn, 0);
     bool wide = text_is(type, "u64") || text_is(type, "s64"), multiplies = op->sub >= CARRY_MAD_LO;
     unsigned inputs = multiplies ? 3 : 2, bits = wide ? 64 : 32;
@@ -289,31 +262,33 @@ void encode_carry(struct loader *l, const struct insn *insn, struct op *op)
     op->d = checked(l, insn, 0, wide ? 'l' : 'w', bits);
     op->a = checked(l, insn, 1, wide ? 'l' : 'w', bits);
     op->b = checked(l, insn, 2, wide ? 'l' : 'w', bits);
-    if (multiplies)
-        op->c = checked(l, insn, 3, wide ? 'l' : 'w', bits);
+    if (multiplies) op->c = checked(l, insn, 3, wide ? 'l' : 'w', bits);
     op->width = (u8)bits;
-    bool carry_in = text_is(insn->modifiers[0], "addc") || text_is(insn->modifiers[0], "subc") || text_is(insn->modifiers[0], "madc");
+    bool carry_in = text_is(insn->modifiers[0], "addc") || text_is(insn->modifiers[0], "subc") ||
+                    text_is(insn->modifiers[0], "madc");
     op->kind = (u8)(carry_in | insn_has(insn, "cc") << 1 | (type.at[0] == 's') << 2);
 }
 
 /* ---- cvt ---- */
-static const struct number { const char *name; u8 kind, bits; bool is_float; } numbers[] = {
-    {"u8", N_U8, 8, false},     {"s8", N_S8, 8, false},     {"u16", N_U16, 16, false}, {"s16", N_S16, 16, false}, {"u32", N_U32, 32, false},
-    {"s32", N_S32, 32, false},  {"u64", N_U64, 64, false},  {"s64", N_S64, 64, false}, {"f16", N_F16, 16, true},  {"bf16", N_BF16, 16, true},
-    {"f32", N_F32, 32, true},   {"f64", N_F64, 64, true},   {"tf32", N_TF32, 32, true}, {"f16x2", N_F16X2, 32, true}, {"bf16x2", N_BF16X2, 32, true},
-    {"e4m3x2", N_E4M3X2, 16, true}, {"e5m2x2", N_E5M2X2, 16, true}};
+static const struct number {
+    const char *name;
+    u8 kind, bits;
+    bool is_float;
+} numbers[] = {{"u8", N_U8, 8, false},         {"s8", N_S8, 8, false},        {"u16", N_U16, 16, false},
+               {"s16", N_S16, 16, false},      {"u32", N_U32, 32, false},     {"s32", N_S32, 32, false},
+               {"u64", N_U64, 64, false},      {"s64", N_S64, 64, false},     {"f16", N_F16, 16, true},
+               {"bf16", N_BF16, 16, true},     {"f32", N_F32, 32, true},      {"f64", N_F64, 64, true},
+               {"tf32", N_TF32, 32, true},     {"f16x2", N_F16X2, 32, true},  {"bf16x2", N_BF16X2, 32, true},
+               {"e4m3x2", N_E4M3X2, 16, true}, {"e5m2x2", N_E5M2X2, 16, true}};
 
-static const struct number *number_named(struct text name)
-{
+static const struct number *number_named(struct text name) {
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (text_is(name, numbers[i].name))
-            return &numbers[i];
+        if (text_is(name, numbers[i].name)) return &numbers[i];
     return NULL;
 }
 
 /* Integers may sit in wider registers; floats fit exactly. Returns the register's bits. */
-static unsigned convertible(struct loader *l, const struct insn *insn, unsigned index, const struct number *n)
-{
+static unsigned convertible(struct loader *l, const struct insn *insn, unsigned index, const struct number *n) {
     const struct operand *o = &insn->operands[index];
     if (o->kind != O_REG) {
         if (index == 0 || (n->is_float && o->kind == O_INTEGER))
@@ -322,42 +297,33 @@ static unsigned convertible(struct loader *l, const struct insn *insn, unsigned 
     }
     struct vreg v = l->function->vregs[o->reg];
     bool packed = n->kind >= N_F16X2, fits = n->is_float ? v.bits == n->bits : v.bits >= n->bits && v.bits <= 64;
-    if (!fits || v.kind == REG_PRED || (v.kind == REG_FLOAT && (!n->is_float || packed || n->kind == N_TF32)) || (v.kind == REG_INT && n->is_float))
+    if (!fits || v.kind == REG_PRED || (v.kind == REG_FLOAT && (!n->is_float || packed || n->kind == N_TF32)) ||
+        (v.kind == REG_INT && n->is_float))
         insn_fail(l, insn, "operand %u does not suit .%s", index + 1, n->name);
     return v.bits;
 }
 
-static int plain_conversion(const struct number *to, const struct number *from, unsigned to_bits, unsigned from_bits, u32 flags)
-{
-    if (flags || to_bits != to->bits || from_bits != from->bits)
-        return -1;
+static int plain_conversion(const struct number *to, const struct number *from, unsigned to_bits, unsigned from_bits,
+                            u32 flags) {
+    if (flags || to_bits != to->bits || from_bits != from->bits) return -1;
     bool to_wide = to->kind == N_U64 || to->kind == N_S64, from_wide = from->kind == N_U64 || from->kind == N_S64;
     bool to_word = to->kind == N_U32 || to->kind == N_S32, from_word = from->kind == N_U32 || from->kind == N_S32;
     bool to_half = to->kind == N_U16 || to->kind == N_S16;
-    if (to_wide && from_word)
-        return from->kind == N_U32 ? L_cvt_l_u32 : L_cvt_l_s32;
-    if (to_word && (from_word || from->kind == N_U16))
-        return L_mov_w;
-    if (to_word && from->kind == N_S16)
-        return L_cvt_w_s16;
-    if (to_wide && from_wide)
-        return L_mov_l;
-    if (to_word && from_wide)
-        return L_cvt_w_l;
-    if (to_half && from_word)
-        return L_cvt_h_w;
-    if (to->kind == N_F32 && from_word)
-        return from->kind == N_S32 ? L_cvt_f32_s32 : L_cvt_f32_u32;
-    if (to->kind == N_F32 && from->kind == N_BF16)
-        return L_cvt_f32_bf16;
-    if (to->kind == N_BF16 && from->kind == N_F32)
-        return L_cvt_bf16_f32;
+    if (to_wide && from_word) return from->kind == N_U32 ? L_cvt_l_u32 : L_cvt_l_s32;
+    if (to_word && (from_word || from->kind == N_U16)) return L_mov_w;
+    if (to_word && from->kind == N_S16) return L_cvt_w_s16;
+    if (to_wide && from_wide) return L_mov_l;
+    if (to_word && from_wide) return L_cvt_w_l;
+    if (to_half && from_word) return L_cvt_h_w;
+    if (to->kind == N_F32 && from_word) return from->kind == N_S32 ? L_cvt_f32_s32 : L_cvt_f32_u32;
+    if (to->kind == N_F32 && from->kind == N_BF16) return L_cvt_f32_bf16;
+    if (to->kind == N_BF16 && from->kind == N_F32) return L_cvt_bf16_f32;
     return -1;
 }
 
-void encode_cvt(struct loader *l, const struct insn *insn, struct op *op)
-{
-    static const char *const known[] = {"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "satfinite", "relu"};
+void encode_cvt(struct loader *l, const struct insn *insn, struct op *op) {
+    static const char *const known[] = {"rn",  "rz",  "rm",  "rp",  "rna",       "rni", "rzi",
+                                        "rmi", "rpi", "ftz", "sat", "satfinite", "relu"};
     const struct number *from = number_named(last_modifier(insn, 0)), *to = number_named(last_modifier(insn, 1));
     bool fine = from && to && insn->modifier_count >= 3;
     for (unsigned i = 1; fine && i + 2 < insn->modifier_count; i++) {
@@ -367,12 +333,12 @@ void encode_cvt(struct loader *l, const struct insn *insn, struct op *op)
         fine = found;
     }
     bool pair = to && from && to->kind >= N_F16X2 && from->kind == N_F32;
-    bool halves = to && from && ((to->kind >= N_E4M3X2 && from->kind == N_F16X2) || (to->kind == N_F16X2 && from->kind >= N_E4M3X2));
+    bool halves = to && from &&
+                  ((to->kind >= N_E4M3X2 && from->kind == N_F16X2) || (to->kind == N_F16X2 && from->kind >= N_E4M3X2));
     if (!fine || (!pair && !halves && (to->kind >= N_F16X2 || from->kind >= N_F16X2 || from->kind == N_TF32)) ||
         (to->kind == N_TF32 && from->kind != N_F32))
         insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
-    if (to->kind >= N_E4M3X2 && !(op->flags & F_SATFINITE))
-        insn_fail(l, insn, "conversions to FP8 need .satfinite");
+    if (to->kind >= N_E4M3X2 && !(op->flags & F_SATFINITE)) insn_fail(l, insn, "conversions to FP8 need .satfinite");
     want_operands(l, insn, pair ? 3 : 2, pair ? 3 : 2);
     op->kind = from->kind;
     op->sub = to->kind;
@@ -383,20 +349,23 @@ void encode_cvt(struct loader *l, const struct insn *insn, struct op *op)
     if (pair) {
         convertible(l, insn, 2, from);
         op->b = encode_operand(l, insn, &insn->operands[2], from->bits, false);
-        op->run = to->kind == N_BF16X2 && !op->flags                       ? lanes_best()[L_cvt_bf16x2_f32]
+        op->run = to->kind == N_BF16X2 && !op->flags                 ? lanes_best()[L_cvt_bf16x2_f32]
                   : to->kind == N_E4M3X2 && op->flags == F_SATFINITE ? lanes_best()[L_cvt_e4m3x2_f32]
-                                                                           : op_cvt_pair;
+                                                                     : op_cvt_pair;
         return;
     }
     if (halves) {
         op->run = from->kind == N_E4M3X2 && !op->flags ? lanes_best()[L_cvt_f16x2_e4m3x2] : op_cvt_unpair;
         return;
     }
-    bool integral = (op->flags & F_RINT) != 0, rounds = integral || insn_has(insn, "rn") || (op->flags & (F_DIRECTED | F_RNA));
+    bool integral = (op->flags & F_RINT) != 0,
+         rounds = integral || insn_has(insn, "rn") || (op->flags & (F_DIRECTED | F_RNA));
     bool float_to_integer = from->is_float && !to->is_float, same = from->kind == to->kind;
-    bool narrows = to->is_float && (!from->is_float || to->bits < from->bits || to->kind == N_TF32 || (to->bits == from->bits && !same));
+    bool narrows = to->is_float && (!from->is_float || to->bits < from->bits || to->kind == N_TF32 ||
+                                    (to->bits == from->bits && !same));
     if ((float_to_integer && !integral) || (narrows && (!rounds || integral)))
-        insn_fail(l, insn, "this conversion needs a rounding: %s", float_to_integer ? ".rni .rzi .rmi .rpi" : ".rn .rz .rm .rp");
+        insn_fail(l, insn, "this conversion needs a rounding: %s",
+                  float_to_integer ? ".rni .rzi .rmi .rpi" : ".rn .rz .rm .rp");
     if (from->is_float && to->is_float && !narrows && !same && rounds)
         insn_fail(l, insn, "a widening conversion takes no rounding");
     int lane = plain_conversion(to, from, op->width, op->bytes, op->flags);

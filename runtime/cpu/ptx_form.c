@@ -1,5 +1,5 @@
-/* ptx_form.c - finds the form of an instruction: opcode text against the patterns of the .def tables, then operand types.
- * An instruction that no row describes is refused here, by name. */
+/* ptx_form.c - finds the form of an instruction: opcode text against the patterns of the .def tables, then operand
+ * types. An instruction that no row describes is refused here, by name. */
 #include <stdio.h>
 #include <string.h>
 #include <runtime/cpu/exec_ops.h>
@@ -14,38 +14,42 @@
 
 /* Rows of ops_*.def become forms in table order: the first whose pattern and operands fit is taken. */
 static const struct form forms[] = {
-#define LANE_ROW(name, pattern, sig) {pattern, sig, encode_default, L_##name, NULL, NULL, 0},
+#define LANE_ROW(name, pattern, sig) {pattern, sig, encode_default, L_##name, 0, NULL, NULL},
 #include <runtime/cpu/lane_forms.h>
 #undef LANE_ROW
-#define HALF(name, pattern, inputs, value)                                                                                                   \
-    {pattern ".f16", "H:" SINGLE##inputs, encode_default, -1, name##_f16, NULL, 0},                                                          \
-        {pattern ".bf16", "H:" SINGLE##inputs, encode_default, -1, name##_bf16, NULL, 0},                                                    \
-        {pattern ".f16x2", "x:" PACKED##inputs, encode_default, -1, name##_f16x2, NULL, 0},                                                  \
-        {pattern ".bf16x2", "x:" PACKED##inputs, encode_default, -1, name##_bf16x2, NULL, 0},
+#define HALF_FORM(pattern, sig, run) {pattern, sig, encode_default, -1, 0, run, NULL},
+#define HALF(name, pattern, inputs, value)                                                                             \
+    HALF_FORM(pattern ".f16", "H:" SINGLE##inputs, name##_f16)                                                         \
+    HALF_FORM(pattern ".bf16", "H:" SINGLE##inputs, name##_bf16)                                                       \
+    HALF_FORM(pattern ".f16x2", "x:" PACKED##inputs, name##_f16x2)                                                     \
+    HALF_FORM(pattern ".bf16x2", "x:" PACKED##inputs, name##_bf16x2)
 #define HALF_COMPARE(name, value)
 #include <runtime/cpu/ops_half.def>
 #undef HALF
 #undef HALF_COMPARE
-#define X(pattern, sig, encode, run, sub) {pattern, sig, encode, -1, run, NULL, sub},
-#define XS(pattern, sig, encode, sync, sub) {pattern, sig, encode, -1, op_sync, sync, sub},
+#define X(pattern, sig, encode, run, sub) {pattern, sig, encode, -1, sub, run, NULL},
+#define XS(pattern, sig, encode, sync, sub) {pattern, sig, encode, -1, sub, op_sync, sync},
 #include <runtime/cpu/ops_special.def>
 #undef X
 #undef XS
 };
 
-static const struct { const char *name; u32 flag; } flag_rows[] = {
-    {"ftz", F_FTZ}, {"sat", F_SAT}, {"satfinite", F_SATFINITE}, {"relu", F_RELU}, {"NaN", F_NAN}, {"xorsign", F_ABS_XOR}, {"rz", F_RZ},
-    {"rm", F_RM}, {"rp", F_RP}, {"rna", F_RNA}, {"rni", F_RINT}, {"rzi", F_RINT | F_RZ}, {"rmi", F_RINT | F_RM}, {"rpi", F_RINT | F_RP},
-    {"trans", F_TRANS}};
+static const struct {
+    const char *name;
+    u32 flag;
+} flag_rows[] = {{"ftz", F_FTZ},         {"sat", F_SAT},         {"satfinite", F_SATFINITE},
+                 {"relu", F_RELU},       {"NaN", F_NAN},         {"xorsign", F_ABS_XOR},
+                 {"rz", F_RZ},           {"rm", F_RM},           {"rp", F_RP},
+                 {"rna", F_RNA},         {"rni", F_RINT},        {"rzi", F_RINT | F_RZ},
+                 {"rmi", F_RINT | F_RM}, {"rpi", F_RINT | F_RP}, {"trans", F_TRANS}};
 
-static bool same(struct text modifier, const char *name, size_t length)
-{
+static bool same(struct text modifier, const char *name, size_t length) {
     return modifier.length == length && memcmp(modifier.at, name, length) == 0;
 }
 
-/* One of a|b|c up to the closing bracket at `end`; each may hold several modifiers: "xorsign.abs". Returns how many it took, 0 none. */
-static unsigned alternative(const struct insn *insn, unsigned at, const char *p, const char *end)
-{
+/* One of a|b|c up to the closing bracket at `end`; each may hold several modifiers: "xorsign.abs". Returns how many it
+ * took, 0 none. */
+static unsigned alternative(const struct insn *insn, unsigned at, const char *p, const char *end) {
     while (p < end) {
         unsigned taken = 0;
         bool fits = true;
@@ -59,71 +63,64 @@ static unsigned alternative(const struct insn *insn, unsigned at, const char *p,
             taken++;
             part += length;
         }
-        if (fits)
-            return taken;
+        if (fits) return taken;
         p = stop + 1;
     }
     return 0;
 }
 
-static bool pattern_fits(const struct insn *insn, const char *p)
-{
+static bool pattern_fits(const struct insn *insn, const char *p) {
     size_t length = strcspn(p, ".{(*");
-    if (!same(insn->modifiers[0], p, length))
-        return false;
+    if (!same(insn->modifiers[0], p, length)) return false;
     unsigned at = 1;
     for (p += length; *p;) {
-        if (*p == '*')
-            return true;
+        if (*p == '*') return true;
         if (*p == '.') {
             length = strcspn(++p, ".{(*");
-            if (at == insn->modifier_count || !same(insn->modifiers[at], p, length))
-                return false;
+            if (at == insn->modifier_count || !same(insn->modifiers[at], p, length)) return false;
             at++;
             p += length;
             continue;
         }
         const char *end = strchr(p, *p == '{' ? '}' : ')');
         unsigned taken = alternative(insn, at, p + 1, end);
-        if (!taken && *p == '(')
-            return false;
+        if (!taken && *p == '(') return false;
         at += taken;
         p = end + 1;
     }
     return at == insn->modifier_count;
 }
 
-bool insn_has(const struct insn *insn, const char *modifier)
-{
+bool insn_has(const struct insn *insn, const char *modifier) {
     for (unsigned i = 1; i < insn->modifier_count; i++)
-        if (text_is(insn->modifiers[i], modifier))
-            return true;
+        if (text_is(insn->modifiers[i], modifier)) return true;
     return false;
 }
 
 /* NULL when the operand suits the letter of a signature, else why not. */
-const char *operand_mismatch(const struct loader *l, const struct insn *insn, const struct operand *o, char letter)
-{
-    static const struct { char letter; u8 bits; bool integer, floating; const char *want; } letters[] = {
-        {'h', 16, true, false, "a 16-bit integer"}, {'H', 16, false, true, "a 16-bit float or .b16"}, {'B', 16, true, true, "16 bits"},
-        {'w', 32, true, false, "a 32-bit integer"}, {'W', 32, true, true, "32 bits"},                 {'x', 32, true, false, "a packed 32-bit value"},
-        {'f', 32, false, true, "an f32"},           {'l', 64, true, false, "a 64-bit integer"},       {'L', 64, true, true, "64 bits"},
-        {'d', 64, false, true, "an f64"},           {'p', 1, false, false, "a predicate"},            {'i', 0, true, false, "an integer constant"},
-        {'q', 128, true, true, "128 bits"}};
+const char *operand_mismatch(const struct loader *l, const struct insn *insn, const struct operand *o, char letter) {
+    static const struct {
+        char letter;
+        u8 bits;
+        bool integer, floating;
+        const char *want;
+    } letters[] = {{'h', 16, true, false, "a 16-bit integer"}, {'H', 16, false, true, "a 16-bit float or .b16"},
+                   {'B', 16, true, true, "16 bits"},           {'w', 32, true, false, "a 32-bit integer"},
+                   {'W', 32, true, true, "32 bits"},           {'x', 32, true, false, "a packed 32-bit value"},
+                   {'f', 32, false, true, "an f32"},           {'l', 64, true, false, "a 64-bit integer"},
+                   {'L', 64, true, true, "64 bits"},           {'d', 64, false, true, "an f64"},
+                   {'p', 1, false, false, "a predicate"},      {'i', 0, true, false, "an integer constant"},
+                   {'q', 128, true, true, "128 bits"}};
     (void)insn;
     for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
-        if (letters[i].letter != letter)
-            continue;
+        if (letters[i].letter != letter) continue;
         const char *want = letters[i].want;
         switch (o->kind) {
         case O_REG: {
             struct vreg v = l->function->vregs[o->reg];
-            if (letter == 'p')
-                return v.kind == REG_PRED ? NULL : want;
-            if (o->negated)
-                return "`!` goes with predicates only";
-            if (v.bits != letters[i].bits || v.kind == REG_PRED)
-                return want;
+            if (letter == 'p') return v.kind == REG_PRED ? NULL : want;
+            if (o->negated) return "`!` goes with predicates only";
+            if (v.bits != letters[i].bits || v.kind == REG_PRED) return want;
             return v.kind == REG_BITS || (v.kind == REG_INT ? letters[i].integer : letters[i].floating) ? NULL : want;
         }
         case O_INTEGER:
@@ -134,7 +131,10 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
         case O_SPECIAL:
             return letters[i].integer && letters[i].bits >= special_rows[o->special].bits ? NULL : want;
         case O_VARIABLE:
-            return letter == 'l' || letter == 'L' || ((letter == 'w' || letter == 'W') && o->variable->space != SPACE_GLOBAL) ? NULL : want;
+            return letter == 'l' || letter == 'L' ||
+                           ((letter == 'w' || letter == 'W') && o->variable->space != SPACE_GLOBAL)
+                       ? NULL
+                       : want;
         case O_DISCARD:
             return NULL;
         default:
@@ -145,13 +145,11 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
 }
 
 /* Counts outputs; false and *why when operands do not fit. */
-static bool operands_fit(const struct loader *l, struct insn *insn, const char *sig, char *why, size_t capacity)
-{
+static bool operands_fit(const struct loader *l, struct insn *insn, const char *sig, char *why, size_t capacity) {
     insn->outputs = 0;
     if (*sig >= '0' && *sig <= '9') {
         insn->outputs = (unsigned)(*sig - '0');
-        if (insn->outputs <= insn->operand_count)
-            return true;
+        if (insn->outputs <= insn->operand_count) return true;
         snprintf(why, capacity, "an operand is missing");
         return false;
     }
@@ -184,15 +182,13 @@ static bool operands_fit(const struct loader *l, struct insn *insn, const char *
 }
 
 /* The first form whose pattern fits this opcode text, remembered by the text. */
-static unsigned first_form(struct loader *l, const struct insn *insn)
-{
+static unsigned first_form(struct loader *l, const struct insn *insn) {
     enum { COUNT = sizeof forms / sizeof forms[0] };
     u32 hash = insn->opcode.length;
     for (u32 i = 0; i < insn->opcode.length; i++)
         hash = hash * 31 + (unsigned char)insn->opcode.at[i];
     struct form_memory *memory = &l->memory[hash % FORM_MEMORY];
-    if (memory->opcode.at && text_same(memory->opcode, insn->opcode))
-        return memory->first;
+    if (memory->opcode.at && text_same(memory->opcode, insn->opcode)) return memory->first;
     unsigned first = 0;
     while (first < COUNT && !pattern_fits(insn, forms[first].pattern))
         first++;
@@ -200,28 +196,24 @@ static unsigned first_form(struct loader *l, const struct insn *insn)
     return first;
 }
 
-void form_choose(struct loader *l, struct insn *insn)
-{
+void form_choose(struct loader *l, struct insn *insn) {
     enum { COUNT = sizeof forms / sizeof forms[0] };
     char why[160] = "";
     for (unsigned i = 1; i < insn->modifier_count; i++)
         for (size_t j = 0; j < sizeof flag_rows / sizeof flag_rows[0]; j++)
-            if (text_is(insn->modifiers[i], flag_rows[j].name))
-                insn->flags |= flag_rows[j].flag;
+            if (text_is(insn->modifiers[i], flag_rows[j].name)) insn->flags |= flag_rows[j].flag;
     for (unsigned i = first_form(l, insn); i < COUNT; i++) {
-        if (!pattern_fits(insn, forms[i].pattern))
-            continue;
-        if (!operands_fit(l, insn, forms[i].sig, why, sizeof why))
-            continue;
+        if (!pattern_fits(insn, forms[i].pattern)) continue;
+        if (!operands_fit(l, insn, forms[i].sig, why, sizeof why)) continue;
         insn->form = &forms[i];
         if (forms[i].encode == encode_branch && (insn->operand_count != 1 || insn->operands[0].kind != O_LABEL))
             insn_fail(l, insn, "a label is expected"); /* control flow is read before anything is encoded */
         return;
     }
-    if (*why)
-        insn_fail(l, insn, "%s", why);
+    if (*why) insn_fail(l, insn, "%s", why);
     bool known = false;
     for (unsigned i = 0; i < COUNT && !known; i++)
         known = same(insn->modifiers[0], forms[i].pattern, strcspn(forms[i].pattern, ".{(*"));
-    insn_fail(l, insn, known ? "`%.*s` is not supported in this form" : "unknown instruction `%.*s`", (int)insn->opcode.length, insn->opcode.at);
+    insn_fail(l, insn, known ? "`%.*s` is not supported in this form" : "unknown instruction `%.*s`",
+              (int)insn->opcode.length, insn->opcode.at);
 }

@@ -6,18 +6,15 @@
 #include <string.h>
 #include <runtime/cpu/ptx.h>
 
-static bool is_name_start(char c)
-{
+static bool is_name_start(char c) {
     return isalpha((unsigned char)c) || c == '_' || c == '$' || c == '%';
 }
 
-static bool is_name(char c)
-{
+static bool is_name(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
 
-static void skip_blank(struct loader *l)
-{
+static void skip_blank(struct loader *l) {
     for (;;) {
         char c = *l->at;
         if (c == '\n') {
@@ -31,8 +28,7 @@ static void skip_blank(struct loader *l)
         } else if (c == '/' && l->at[1] == '*') {
             u32 begin = l->line;
             for (l->at += 2; !(l->at[0] == '*' && l->at[1] == '/'); l->at++) {
-                if (!*l->at)
-                    load_fail(l, begin, "comment without an end");
+                if (!*l->at) load_fail(l, begin, "comment without an end");
                 l->line += *l->at == '\n';
             }
             l->at += 2;
@@ -42,8 +38,7 @@ static void skip_blank(struct loader *l)
     }
 }
 
-static u64 hex_bits(struct loader *l, unsigned digits)
-{
+static u64 hex_bits(struct loader *l, unsigned digits) {
     u64 value = 0;
     for (unsigned i = 0; i < digits; i++, l->at++) {
         if (!isxdigit((unsigned char)*l->at))
@@ -55,19 +50,16 @@ static u64 hex_bits(struct loader *l, unsigned digits)
     return value;
 }
 
-static bool is_decimal_float(const char *at)
-{
+static bool is_decimal_float(const char *at) {
     while (isdigit((unsigned char)*at))
         at++;
-    if (*at == '.' && isdigit((unsigned char)at[1]))
-        return true;
-    if (*at == '.' && !is_name_start(at[1]))
-        return true;
-    return (*at == 'e' || *at == 'E') && (isdigit((unsigned char)at[1]) || ((at[1] == '-' || at[1] == '+') && isdigit((unsigned char)at[2])));
+    if (*at == '.' && isdigit((unsigned char)at[1])) return true;
+    if (*at == '.' && !is_name_start(at[1])) return true;
+    return (*at == 'e' || *at == 'E') &&
+           (isdigit((unsigned char)at[1]) || ((at[1] == '-' || at[1] == '+') && isdigit((unsigned char)at[2])));
 }
 
-static void lex_number(struct loader *l)
-{
+static void lex_number(struct loader *l) {
     struct token *t = &l->token;
     const char *begin = l->at;
     char second = (char)(begin[0] == '0' ? begin[1] | 32 : 0);
@@ -78,8 +70,7 @@ static void lex_number(struct loader *l)
     } else if (second != 'x' && second != 'b' && is_decimal_float(begin)) {
         char *end;
         locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* a decimal point in every locale */
-        if (!plain)
-            load_fail(l, l->line, "out of memory");
+        if (!plain) load_fail(l, l->line, "out of memory");
         double value = strtod_l(begin, &end, plain);
         freelocale(plain);
         l->at = end;
@@ -92,26 +83,22 @@ static void lex_number(struct loader *l)
         u64 value = 0;
         for (;; l->at++) {
             char c = *l->at;
-            unsigned digit = isdigit((unsigned char)c) ? (unsigned)(c - '0') : isalpha((unsigned char)c) ? (unsigned)(c | 32) - 'a' + 10 : 99;
-            if (digit >= base)
-                break;
-            if (value > (UINT64_MAX - digit) / base)
-                load_fail(l, l->line, "integer constant beyond 64 bits");
+            unsigned digit = isdigit((unsigned char)c)   ? (unsigned)(c - '0')
+                             : isalpha((unsigned char)c) ? (unsigned)(c | 32) - 'a' + 10
+                                                         : 99;
+            if (digit >= base) break;
+            if (value > (UINT64_MAX - digit) / base) load_fail(l, l->line, "integer constant beyond 64 bits");
             value = value * base + digit;
         }
-        if (l->at == digits)
-            load_fail(l, l->line, "malformed integer constant");
-        if (*l->at == 'U')
-            l->at++;
+        if (l->at == digits) load_fail(l, l->line, "malformed integer constant");
+        if (*l->at == 'U') l->at++;
         t->kind = T_INTEGER;
         t->bits = value;
     }
-    if (is_name(*l->at))
-        load_fail(l, l->line, "malformed number: `%.*s`", (int)(l->at + 1 - begin), begin);
+    if (is_name(*l->at)) load_fail(l, l->line, "malformed number: `%.*s`", (int)(l->at + 1 - begin), begin);
 }
 
-void lex_next(struct loader *l)
-{
+void lex_next(struct loader *l) {
     skip_blank(l);
     struct token *t = &l->token;
     const char *begin = l->at;
@@ -132,8 +119,7 @@ void lex_next(struct loader *l)
             l->at++;
     } else if (c == '.' && (is_name_start(begin[1]) || isdigit((unsigned char)begin[1]))) {
         l->at++;
-        if (isdigit((unsigned char)begin[1]))
-            load_fail(l, l->line, "a number begins with a digit");
+        if (isdigit((unsigned char)begin[1])) load_fail(l, l->line, "a number begins with a digit");
         while (is_name(*l->at))
             l->at++;
         t->kind = T_DOT;
@@ -144,8 +130,7 @@ void lex_next(struct loader *l)
         lex_number(l);
     } else if (c == '"') {
         for (l->at++; *l->at != '"'; l->at++)
-            if (!*l->at || *l->at == '\n')
-                load_fail(l, l->line, "string without an end");
+            if (!*l->at || *l->at == '\n') load_fail(l, l->line, "string without an end");
         l->at++;
         t->kind = T_STRING;
     } else if ((unsigned char)c >= 127 || (unsigned char)c < 32) {
@@ -164,8 +149,7 @@ void lex_next(struct loader *l)
     t->text.length = (u32)(l->at - begin);
 }
 
-void lex_opcode(struct loader *l)
-{
+void lex_opcode(struct loader *l) {
     for (;;) {
         if (*l->at == '.' && (is_name(l->at[1])))
             l->at++;
@@ -179,42 +163,34 @@ void lex_opcode(struct loader *l)
     l->token.text.length = (u32)(l->at - l->token.text.at);
 }
 
-void lex_skip_line(struct loader *l)
-{
+void lex_skip_line(struct loader *l) {
     while (*l->at && *l->at != '\n')
         l->at++;
     lex_next(l);
 }
 
-bool text_is(struct text text, const char *literal)
-{
+bool text_is(struct text text, const char *literal) {
     return strlen(literal) == text.length && memcmp(text.at, literal, text.length) == 0;
 }
 
-bool text_same(struct text a, struct text b)
-{
+bool text_same(struct text a, struct text b) {
     return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
 }
 
-bool lex_punct(struct loader *l, char c)
-{
-    if (l->token.kind != T_PUNCT || l->token.punct != c || l->token.second)
-        return false;
+bool lex_punct(struct loader *l, char c) {
+    if (l->token.kind != T_PUNCT || l->token.punct != c || l->token.second) return false;
     lex_next(l);
     return true;
 }
 
-void lex_expect(struct loader *l, char c)
-{
+void lex_expect(struct loader *l, char c) {
     if (!lex_punct(l, c))
-        load_fail(l, l->token.line, "`%c` is expected before `%.*s`", c, (int)(l->token.text.length < 40 ? l->token.text.length : 40),
-                  l->token.text.at);
+        load_fail(l, l->token.line, "`%c` is expected before `%.*s`", c,
+                  (int)(l->token.text.length < 40 ? l->token.text.length : 40), l->token.text.at);
 }
 
-bool lex_dot(struct loader *l, const char *name)
-{
-    if (l->token.kind != T_DOT || !text_is(l->token.text, name))
-        return false;
+bool lex_dot(struct loader *l, const char *name) {
+    if (l->token.kind != T_DOT || !text_is(l->token.text, name)) return false;
     lex_next(l);
     return true;
 }

@@ -1,11 +1,16 @@
 /* ptx_liveness.c - gives each virtual register a slot: liveness over basic blocks, then a linear scan over intervals.
- * PTX declares thousands of registers; a warp keeps only as many slots as are live at once. Each thread follows its own path
- * and owns its lane of a slot, so liveness of one thread's control flow is right for diverged warps too.
- * A register's interval is one stretch of instructions that covers every place where it is live, holes included. */
+ * PTX declares thousands of registers; a warp keeps only as many slots as are live at once. Each thread follows its own
+ * path and owns its lane of a slot, so liveness of one thread's control flow is right for diverged warps too. A
+ * register's interval is one stretch of instructions that covers every place where it is live, holes included. */
 #include <string.h>
 #include <runtime/cpu/ptx.h>
 
-struct block { u32 first, end; u32 next[2]; unsigned next_count; const struct label_list *targets; };
+struct block {
+    u32 first, end;
+    u32 next[2];
+    unsigned next_count;
+    const struct label_list *targets;
+};
 
 struct liveness {
     struct loader *l;
@@ -22,8 +27,7 @@ struct liveness {
     bool guarded;
 };
 
-static void *take(struct liveness *v, size_t bytes)
-{
+static void *take(struct liveness *v, size_t bytes) {
     void *at = arena_take(&v->scratch, bytes);
     if (!at) {
         arena_free(&v->scratch);
@@ -32,8 +36,7 @@ static void *take(struct liveness *v, size_t bytes)
     return at;
 }
 
-static void operand_registers(const struct operand *o, bool written, reg_visitor *visit, void *self)
-{
+static void operand_registers(const struct operand *o, bool written, reg_visitor *visit, void *self) {
     if (o->kind == O_REG)
         visit(self, o->reg, written);
     else if (o->kind == O_ADDRESS && o->has_reg)
@@ -41,62 +44,49 @@ static void operand_registers(const struct operand *o, bool written, reg_visitor
     else if (o->kind == O_VECTOR)
         for (unsigned i = 0; i < o->count; i++)
             operand_registers(&o->items[i], written, visit, self);
-    if (o->paired)
-        operand_registers(o->paired, written, visit, self);
+    if (o->paired) operand_registers(o->paired, written, visit, self);
 }
 
-void insn_registers(const struct insn *insn, reg_visitor *visit, void *self)
-{
+void insn_registers(const struct insn *insn, reg_visitor *visit, void *self) {
     for (unsigned i = insn->outputs; i < insn->operand_count; i++)
         operand_registers(&insn->operands[i], false, visit, self);
-    if (insn->guarded)
-        visit(self, insn->guard, false);
+    if (insn->guarded) visit(self, insn->guard, false);
     for (unsigned i = 0; i < insn->outputs; i++)
         operand_registers(&insn->operands[i], true, visit, self);
 }
 
-static void mark_used(void *self, u32 vreg, bool written)
-{
+static void mark_used(void *self, u32 vreg, bool written) {
     struct liveness *v = self;
     (void)written;
-    if (!v->dense[vreg])
-        v->dense[vreg] = ++v->count;
+    if (!v->dense[vreg]) v->dense[vreg] = ++v->count;
 }
 
 /* ---- control flow ---- */
-static bool ends_block(const struct insn *insn)
-{
+static bool ends_block(const struct insn *insn) {
     encode_fn *e = insn->form->encode;
     return e == encode_branch || e == encode_index || e == encode_exit || e == encode_trap;
 }
 
-static void mark_leader(struct liveness *v, s64 position)
-{
-    if (position >= 0 && position < v->f->insn_count)
-        v->block_at[position] = 1;
+static void mark_leader(struct liveness *v, s64 position) {
+    if (position >= 0 && position < v->f->insn_count) v->block_at[position] = 1;
 }
 
-static const struct label_list *targets_of(const struct insn *insn)
-{
+static const struct label_list *targets_of(const struct insn *insn) {
     for (unsigned i = 0; i < insn->operand_count; i++)
-        if (insn->operands[i].kind == O_TARGETS)
-            return insn->operands[i].targets;
+        if (insn->operands[i].kind == O_TARGETS) return insn->operands[i].targets;
     return NULL;
 }
 
-static void find_blocks(struct liveness *v)
-{
+static void find_blocks(struct liveness *v) {
     const struct function *f = v->f;
     v->block_at = take(v, (f->insn_count + 1) * sizeof *v->block_at);
     mark_leader(v, 0);
     for (u32 i = 0; i < f->insn_count; i++) {
         const struct insn *insn = f->insns[i];
-        if (!ends_block(insn))
-            continue;
+        if (!ends_block(insn)) continue;
         mark_leader(v, i + 1);
         const struct label_list *targets = targets_of(insn);
-        if (insn->form->encode == encode_branch)
-            mark_leader(v, insn->operands[0].label->position);
+        if (insn->form->encode == encode_branch) mark_leader(v, insn->operands[0].label->position);
         for (u32 t = 0; targets && t < targets->count; t++)
             mark_leader(v, targets->at[t]->position);
     }
@@ -105,8 +95,7 @@ static void find_blocks(struct liveness *v)
     v->blocks = take(v, (v->block_count + 1) * sizeof *v->blocks);
     u32 b = 0;
     for (u32 i = 0; i < f->insn_count; i++) {
-        if (v->block_at[i])
-            v->blocks[b++].first = i;
+        if (v->block_at[i]) v->blocks[b++].first = i;
         v->block_at[i] = b - 1;
         v->blocks[b - 1].end = i + 1;
     }
@@ -115,37 +104,29 @@ static void find_blocks(struct liveness *v)
         const struct insn *last = f->insns[block->end - 1];
         encode_fn *e = last->form->encode;
         bool falls = last->guarded || !ends_block(last);
-        if (falls && block->end < f->insn_count)
-            block->next[block->next_count++] = b + 1;
+        if (falls && block->end < f->insn_count) block->next[block->next_count++] = b + 1;
         if (e == encode_branch && last->operands[0].label->position < f->insn_count)
             block->next[block->next_count++] = v->block_at[last->operands[0].label->position];
-        if (e == encode_index)
-            block->targets = targets_of(last);
+        if (e == encode_index) block->targets = targets_of(last);
     }
 }
 
 /* ---- sets ---- */
-static void collect(void *self, u32 vreg, bool written)
-{
+static void collect(void *self, u32 vreg, bool written) {
     struct liveness *v = self;
     u32 id = v->dense[vreg] - 1;
     u64 bit = 1ull << (id & 63);
     if (!written) {
-        if (!(v->block_kill[id >> 6] & bit))
-            v->block_use[id >> 6] |= bit;
+        if (!(v->block_kill[id >> 6] & bit)) v->block_use[id >> 6] |= bit;
     } else {
         v->block_defined[id >> 6] |= bit;
-        if (!v->guarded)
-            v->block_kill[id >> 6] |= bit;
+        if (!v->guarded) v->block_kill[id >> 6] |= bit;
     }
-    if (v->position < v->low[id])
-        v->low[id] = v->position;
-    if (v->position > v->high[id])
-        v->high[id] = v->position;
+    if (v->position < v->low[id]) v->low[id] = v->position;
+    if (v->position > v->high[id]) v->high[id] = v->position;
 }
 
-static bool join(u64 *to, const u64 *from, u32 words)
-{
+static bool join(u64 *to, const u64 *from, u32 words) {
     u64 changed = 0;
     for (u32 w = 0; w < words; w++) {
         changed |= from[w] & ~to[w];
@@ -154,28 +135,24 @@ static bool join(u64 *to, const u64 *from, u32 words)
     return changed != 0;
 }
 
-static u32 successor(const struct liveness *v, const struct block *b, u32 i)
-{
-    if (i < b->next_count)
-        return b->next[i];
+static u32 successor(const struct liveness *v, const struct block *b, u32 i) {
+    if (i < b->next_count) return b->next[i];
     i -= b->next_count;
-    if (!b->targets || i >= b->targets->count)
-        return UINT32_MAX;
+    if (!b->targets || i >= b->targets->count) return UINT32_MAX;
     s64 position = b->targets->at[i]->position;
     return position < v->f->insn_count ? v->block_at[position] : UINT32_MAX - 1;
 }
 
-/* Backward: live_in = use | (live_out & ~kill). Forward: what some path has defined; a register is not live before any definition. */
-static void solve(struct liveness *v)
-{
+/* Backward: live_in = use | (live_out & ~kill). Forward: what some path has defined; a register is not live before any
+ * definition. */
+static void solve(struct liveness *v) {
     u32 words = v->words;
     for (bool again = true; again;) {
         again = false;
         for (u32 b = v->block_count; b-- > 0;) {
             u64 *out = v->live_out + (size_t)b * words, *in = v->live_in + (size_t)b * words;
             for (u32 i = 0, s; (s = successor(v, &v->blocks[b], i)) != UINT32_MAX; i++)
-                if (s != UINT32_MAX - 1)
-                    join(out, v->live_in + (size_t)s * words, words);
+                if (s != UINT32_MAX - 1) join(out, v->live_in + (size_t)s * words, words);
             const u64 *use = v->use + (size_t)b * words, *kill = v->kill + (size_t)b * words;
             for (u32 w = 0; w < words; w++) {
                 u64 now = use[w] | (out[w] & ~kill[w]);
@@ -190,64 +167,56 @@ static void solve(struct liveness *v)
             u64 *defined = v->defined + (size_t)b * words;
             join(defined, v->defined_in + (size_t)b * words, words);
             for (u32 i = 0, s; (s = successor(v, &v->blocks[b], i)) != UINT32_MAX; i++)
-                if (s != UINT32_MAX - 1)
-                    again |= join(v->defined_in + (size_t)s * words, defined, words);
+                if (s != UINT32_MAX - 1) again |= join(v->defined_in + (size_t)s * words, defined, words);
         }
     }
 }
 
-static void extend(struct liveness *v, const u64 *live, const u64 *defined, u32 position)
-{
+static void extend(struct liveness *v, const u64 *live, const u64 *defined, u32 position) {
     for (u32 w = 0; w < v->words; w++)
         for (u64 set = live[w] & defined[w]; set; set &= set - 1) {
             u32 id = w * 64 + (u32)__builtin_ctzll(set);
-            if (position < v->low[id])
-                v->low[id] = position;
-            if (position > v->high[id])
-                v->high[id] = position;
+            if (position < v->low[id]) v->low[id] = position;
+            if (position > v->high[id]) v->high[id] = position;
         }
 }
 
 /* ---- linear scan ---- */
-struct bank { u64 *used; u32 words, top; };
+struct bank {
+    u64 *used;
+    u32 words, top;
+};
 
-static u32 bank_take(struct bank *bank, u32 size)
-{
+static u32 bank_take(struct bank *bank, u32 size) {
     for (u32 at = 0;; at += size) { /* aligned runs of 1, 2 or 4 */
         u64 mask = ((1ull << size) - 1) << (at & 63);
         if (!(bank->used[at >> 6] & mask)) {
             bank->used[at >> 6] |= mask;
-            if (at + size > bank->top)
-                bank->top = at + size;
+            if (at + size > bank->top) bank->top = at + size;
             return at;
         }
-        if (size == 1 && bank->used[at >> 6] == ~0ull)
-            at |= 63;
+        if (size == 1 && bank->used[at >> 6] == ~0ull) at |= 63;
     }
 }
 
-static void bank_give(struct bank *bank, u32 at, u32 size)
-{
+static void bank_give(struct bank *bank, u32 at, u32 size) {
     bank->used[at >> 6] &= ~(((1ull << size) - 1) << (at & 63));
 }
 
-static u32 size_of(const struct vreg *r)
-{
+static u32 size_of(const struct vreg *r) {
     return r->bits == 128 ? 4 : r->bits == 64 ? 2 : 1;
 }
 
-/* Which bank a register lives in. Each width has its own: a lane's place in a slot depends on the width, so a slot that served two
- * widths would let diverged threads overwrite each other. */
+/* Which bank a register lives in. Each width has its own: a lane's place in a slot depends on the width, so a slot that
+ * served two widths would let diverged threads overwrite each other. */
 enum { BANK_32, BANK_64, BANK_128, BANK_PREDICATE, BANKS };
 
-static unsigned bank_of(const struct vreg *r)
-{
+static unsigned bank_of(const struct vreg *r) {
     return r->kind == REG_PRED ? BANK_PREDICATE : r->bits == 128 ? BANK_128 : r->bits == 64 ? BANK_64 : BANK_32;
 }
 
 /* Slots of the three widths one behind the other, each range at a multiple of 4 slots. */
-static void place_banks(struct function *f, const struct liveness *v, const struct bank *banks)
-{
+static void place_banks(struct function *f, const struct liveness *v, const struct bank *banks) {
     u32 base[BANKS] = {0}, end = 0;
     for (unsigned b = BANK_32; b <= BANK_128; b++) {
         base[b] = end;
@@ -256,18 +225,17 @@ static void place_banks(struct function *f, const struct liveness *v, const stru
     for (u32 id = 0; id < v->count; id++) {
         u32 r = v->vreg_of[id];
         unsigned bank = bank_of(&f->vregs[r]);
-        if (bank != BANK_PREDICATE)
-            f->slots[r] = (f->slots[r] + base[bank]) * SLOT_BYTES;
+        if (bank != BANK_PREDICATE) f->slots[r] = (f->slots[r] + base[bank]) * SLOT_BYTES;
     }
     f->code.slots = end;
     f->code.predicates = banks[BANK_PREDICATE].top;
 }
 
 /* Slots 0..3 take discarded outputs; predicate 0 likewise, predicate 1 is always true. */
-static void scan(struct liveness *v)
-{
+static void scan(struct liveness *v) {
     struct function *f = v->f;
-    u32 *start_list = take(v, (f->insn_count + 1) * sizeof(u32)), *end_list = take(v, (f->insn_count + 1) * sizeof(u32));
+    u32 *start_list = take(v, (f->insn_count + 1) * sizeof(u32)),
+        *end_list = take(v, (f->insn_count + 1) * sizeof(u32));
     u32 *start_next = take(v, (v->count + 1) * sizeof(u32)), *end_next = take(v, (v->count + 1) * sizeof(u32));
     struct bank banks[BANKS];
     for (unsigned b = 0; b < BANKS; b++)
@@ -288,7 +256,8 @@ static void scan(struct liveness *v)
             const struct vreg *reg = &f->vregs[r];
             f->slots[r] = bank_take(&banks[bank_of(reg)], bank_of(reg) == BANK_PREDICATE ? 1 : size_of(reg));
         }
-        for (u32 id = end_list[p]; id; id = end_next[id - 1]) { /* free from the next instruction on: outputs never share with inputs */
+        for (u32 id = end_list[p]; id;
+             id = end_next[id - 1]) { /* free from the next instruction on: outputs never share with inputs */
             u32 r = v->vreg_of[id - 1];
             const struct vreg *reg = &f->vregs[r];
             bank_give(&banks[bank_of(reg)], f->slots[r], bank_of(reg) == BANK_PREDICATE ? 1 : size_of(reg));
@@ -297,8 +266,7 @@ static void scan(struct liveness *v)
     place_banks(f, v, banks);
 }
 
-void assign_slots(struct loader *l, struct function *f)
-{
+void assign_slots(struct loader *l, struct function *f) {
     struct liveness live = {.l = l, .f = f}, *v = &live;
     f->slots = load_take(l, (f->vreg_count + 1) * sizeof *f->slots);
     v->dense = take(v, (f->vreg_count + 1) * sizeof *v->dense);
@@ -306,8 +274,7 @@ void assign_slots(struct loader *l, struct function *f)
         insn_registers(f->insns[i], mark_used, v);
     v->vreg_of = take(v, (v->count + 1) * sizeof *v->vreg_of);
     for (u32 r = 0; r < f->vreg_count; r++)
-        if (v->dense[r])
-            v->vreg_of[v->dense[r] - 1] = r;
+        if (v->dense[r]) v->vreg_of[v->dense[r] - 1] = r;
     v->low = take(v, (v->count + 1) * sizeof *v->low);
     v->high = take(v, (v->count + 1) * sizeof *v->high);
     memset(v->low, 0xFF, v->count * sizeof *v->low);

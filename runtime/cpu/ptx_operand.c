@@ -2,8 +2,7 @@
  * Names are resolved here, so that nested scopes need no memory of their names later. */
 #include <runtime/cpu/ptx.h>
 
-static void parse_name(struct loader *l, struct insn *insn, struct operand *o)
-{
+static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
     struct token t = l->token;
     u32 vreg;
     lex_next(l);
@@ -41,19 +40,20 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o)
         return;
     }
     if (t.text.at[0] == '%')
-        insn_fail(l, insn, "`%.*s` is neither a declared register nor a known special register", (int)t.text.length, t.text.at);
+        insn_fail(l, insn, "`%.*s` is neither a declared register nor a known special register", (int)t.text.length,
+                  t.text.at);
     if (text_is(insn->opcode, "bra") || text_is(insn->opcode, "bra.uni")) {
         o->kind = O_LABEL;
         o->label = label_use(l, t.text, t.line);
         return;
     }
     if (insn->opcode.length >= 4 && text_is((struct text){insn->opcode.at, 4}, "call"))
-        insn_fail(l, insn, "calls of functions are not supported: let the compiler inline `%.*s`", (int)t.text.length, t.text.at);
+        insn_fail(l, insn, "calls of functions are not supported: let the compiler inline `%.*s`", (int)t.text.length,
+                  t.text.at);
     insn_fail(l, insn, "`%.*s` is not declared", (int)t.text.length, t.text.at);
 }
 
-static void parse_address(struct loader *l, struct insn *insn, struct operand *o)
-{
+static void parse_address(struct loader *l, struct insn *insn, struct operand *o) {
     o->kind = O_ADDRESS;
     if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
         struct operand base = {0};
@@ -77,26 +77,22 @@ static void parse_address(struct loader *l, struct insn *insn, struct operand *o
 
 static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within);
 
-static void parse_vector(struct loader *l, struct insn *insn, struct operand *o)
-{
+static void parse_vector(struct loader *l, struct insn *insn, struct operand *o) {
     o->kind = O_VECTOR;
     o->items = load_take(l, 16 * sizeof *o->items);
     do {
-        if (o->count == 16)
-            insn_fail(l, insn, "a vector has at most 16 elements");
+        if (o->count == 16) insn_fail(l, insn, "a vector has at most 16 elements");
         parse_operand(l, insn, &o->items[o->count++], true);
     } while (lex_punct(l, ','));
     lex_expect(l, '}');
 }
 
-static void parse_constant(struct loader *l, struct operand *o)
-{
+static void parse_constant(struct loader *l, struct operand *o) {
     bool minus = l->token.kind == T_PUNCT && l->token.punct == '-' && !l->token.second;
     struct token before = l->token;
     const char *at = l->at;
     u32 line = l->line;
-    if (minus)
-        lex_next(l);
+    if (minus) lex_next(l);
     if (l->token.kind == T_F32 || l->token.kind == T_F64) {
         o->kind = l->token.kind == T_F32 ? O_F32 : O_F64;
         o->bits = l->token.bits ^ (!minus ? 0 : o->kind == O_F32 ? 1ull << 31 : 1ull << 63);
@@ -112,14 +108,12 @@ static void parse_constant(struct loader *l, struct operand *o)
     o->bits = (u64)constant_integer(l);
 }
 
-static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within)
-{
+static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within) {
     if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
         parse_name(l, insn, o);
     } else if (l->token.kind == T_PUNCT && l->token.punct == '!' && !l->token.second) {
         lex_next(l);
-        if (l->token.kind != T_NAME)
-            insn_fail(l, insn, "a predicate is expected after `!`");
+        if (l->token.kind != T_NAME) insn_fail(l, insn, "a predicate is expected after `!`");
         parse_name(l, insn, o);
         o->negated = true;
     } else if (!within && lex_punct(l, '[')) {
@@ -131,21 +125,18 @@ static void parse_operand(struct loader *l, struct insn *insn, struct operand *o
     }
     if (!within && lex_punct(l, '|')) {
         o->paired = load_take(l, sizeof *o->paired);
-        if (l->token.kind != T_NAME)
-            insn_fail(l, insn, "a predicate is expected after `|`");
+        if (l->token.kind != T_NAME) insn_fail(l, insn, "a predicate is expected after `|`");
         parse_name(l, insn, o->paired);
     }
 }
 
-void parse_operands(struct loader *l, struct insn *insn)
-{
+void parse_operands(struct loader *l, struct insn *insn) {
     if (l->token.kind == T_END || (l->token.kind == T_PUNCT && (l->token.punct == ';' || l->token.punct == '}')))
         return;
     if (insn->opcode.length >= 4 && text_is((struct text){insn->opcode.at, 4}, "call"))
         insn_fail(l, insn, "calls of functions are not supported: let the compiler inline them");
     do {
-        if (insn->operand_count == MAX_OPERANDS)
-            insn_fail(l, insn, "more than %d operands", MAX_OPERANDS);
+        if (insn->operand_count == MAX_OPERANDS) insn_fail(l, insn, "more than %d operands", MAX_OPERANDS);
         parse_operand(l, insn, &insn->operands[insn->operand_count++], false);
     } while (lex_punct(l, ','));
 }

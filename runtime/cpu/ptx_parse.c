@@ -7,86 +7,79 @@
 #include <runtime/cpu/ptx.h>
 
 /* ---- errors and memory ---- */
-static _Noreturn void leave(struct loader *l, u32 line, const struct insn *insn, const char *format, va_list list)
-{
+enum { MESSAGE_BYTES = 600 };
+
+static _Noreturn void leave(struct loader *l, u32 line, const struct insn *insn, const char *what) {
     const char *file = NULL;
-    unsigned source_line = l->lines && l->lines->template_line ? l->lines->template_line(l->lines->self, line, &file) : 0;
+    unsigned source_line =
+        l->lines && l->lines->template_line ? l->lines->template_line(l->lines->self, line, &file) : 0;
     char where[300] = "";
-    if (file)
-        snprintf(where, sizeof where, " (%s:%u)", file, source_line);
-    char what[600];
-    vsnprintf(what, sizeof what, format, list);
+    if (file) snprintf(where, sizeof where, " (%s:%u)", file, source_line);
     if (l->capacity && insn)
-        snprintf(l->message, l->capacity, "PTX line %u%s: `%.*s`: %s", line, where, (int)(insn->text.length < 200 ? insn->text.length : 200),
-                 insn->text.at, what);
+        snprintf(l->message, l->capacity, "PTX line %u%s: `%.*s`: %s", line, where,
+                 (int)(insn->text.length < 200 ? insn->text.length : 200), insn->text.at, what);
     else if (l->capacity)
         snprintf(l->message, l->capacity, "PTX line %u%s: %s", line, where, what);
     longjmp(l->escape, 1);
 }
 
-_Noreturn void load_fail(struct loader *l, u32 line, const char *format, ...)
-{
+_Noreturn void load_fail(struct loader *l, u32 line, const char *format, ...) {
+    char what[MESSAGE_BYTES];
     va_list list;
     va_start(list, format);
-    leave(l, line, NULL, format, list);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    leave(l, line, NULL, what);
 }
 
-_Noreturn void insn_fail(struct loader *l, const struct insn *insn, const char *format, ...)
-{
+_Noreturn void insn_fail(struct loader *l, const struct insn *insn, const char *format, ...) {
+    char what[MESSAGE_BYTES];
     va_list list;
     va_start(list, format);
-    leave(l, insn->line, insn, format, list);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    leave(l, insn->line, insn, what);
 }
 
-void *load_take(struct loader *l, size_t bytes)
-{
+void *load_take(struct loader *l, size_t bytes) {
     void *at = arena_take(&l->module->arena, bytes);
-    if (!at)
-        load_fail(l, l->token.line, "out of memory");
+    if (!at) load_fail(l, l->token.line, "out of memory");
     return at;
 }
 
-void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *capacity)
-{
+void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *capacity) {
     *capacity = *capacity ? *capacity * 2 : 16;
     void *at = load_take(l, *capacity * element);
-    if (count)
-        memcpy(at, old, count * element);
+    if (count) memcpy(at, old, count * element);
     return at;
 }
 
 /* ---- statements ---- */
-static struct text shown(const struct loader *l)
-{
+static struct text shown(const struct loader *l) {
     return (struct text){l->token.text.at, l->token.text.length < 40 ? l->token.text.length : 40};
 }
 
-static void split_modifiers(struct loader *l, struct insn *insn)
-{
+static void split_modifiers(struct loader *l, struct insn *insn) {
     const char *at = insn->opcode.at, *end = at + insn->opcode.length;
     insn->modifier_count = 0;
     while (at < end) {
         const char *dot = memchr(at, '.', (size_t)(end - at));
-        if (!dot)
-            dot = end;
-        if (insn->modifier_count == MAX_MODIFIERS)
-            insn_fail(l, insn, "more than %d modifiers", MAX_MODIFIERS);
+        if (!dot) dot = end;
+        if (insn->modifier_count == MAX_MODIFIERS) insn_fail(l, insn, "more than %d modifiers", MAX_MODIFIERS);
         insn->modifiers[insn->modifier_count++] = (struct text){at, (u32)(dot - at)}; /* the first is the root */
         at = dot + 1;
     }
 }
 
 /* The text up to the semicolon, for messages. */
-static u32 text_length(const char *at)
-{
+static u32 text_length(const char *at) {
     const char *end = at + strcspn(at, ";\n");
     while (end > at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
         end--;
     return (u32)(end - at) + (*end == ';');
 }
 
-static void parse_instruction(struct loader *l)
-{
+static void parse_instruction(struct loader *l) {
     struct function *f = l->function;
     struct insn *insn = load_take(l, sizeof *insn);
     insn->line = l->token.line;
@@ -94,7 +87,8 @@ static void parse_instruction(struct loader *l)
     if (lex_punct(l, '@')) {
         insn->guarded = true;
         insn->guard_not = lex_punct(l, '!');
-        if (l->token.kind != T_NAME || !symbol_reg(l, l->token.text, &insn->guard) || f->vregs[insn->guard].kind != REG_PRED)
+        if (l->token.kind != T_NAME || !symbol_reg(l, l->token.text, &insn->guard) ||
+            f->vregs[insn->guard].kind != REG_PRED)
             insn_fail(l, insn, "`%.*s` is not a declared predicate", (int)shown(l).length, shown(l).at);
         lex_next(l);
     }
@@ -106,46 +100,40 @@ static void parse_instruction(struct loader *l)
     split_modifiers(l, insn);
     lex_next(l);
     parse_operands(l, insn);
-    if (!lex_punct(l, ';'))
-        insn_fail(l, insn, "`;` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+    if (!lex_punct(l, ';')) insn_fail(l, insn, "`;` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
     form_choose(l, insn);
     if (f->insn_count == f->insn_capacity)
         f->insns = load_grow(l, f->insns, f->insn_count, sizeof *f->insns, &f->insn_capacity);
     f->insns[f->insn_count++] = insn;
 }
 
-static void parse_branch_targets(struct loader *l, struct text name)
-{
+static void parse_branch_targets(struct loader *l, struct text name) {
     struct symbol *s = symbol_add(l, name, SYMBOL_TARGETS);
     struct label_list *list = s->targets = load_take(l, sizeof *list);
     u32 capacity = 0;
     do {
         if (l->token.kind != T_NAME)
             load_fail(l, l->token.line, "a label is expected before `%.*s`", (int)shown(l).length, shown(l).at);
-        if (list->count == capacity)
-            list->at = load_grow(l, list->at, list->count, sizeof(struct label *), &capacity);
+        if (list->count == capacity) list->at = load_grow(l, list->at, list->count, sizeof(struct label *), &capacity);
         list->at[list->count++] = label_use(l, l->token.text, l->token.line);
         lex_next(l);
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
 
-static bool parse_debug(struct loader *l)
-{
+static bool parse_debug(struct loader *l) {
     if (l->token.kind == T_DOT && (text_is(l->token.text, "loc") || text_is(l->token.text, "file"))) {
         lex_skip_line(l);
     } else if (lex_dot(l, "pragma")) {
         while (!lex_punct(l, ';')) {
-            if (l->token.kind == T_END)
-                load_fail(l, l->token.line, ".pragma without `;`");
+            if (l->token.kind == T_END) load_fail(l, l->token.line, ".pragma without `;`");
             lex_next(l);
         }
     } else if (lex_dot(l, "section")) {
         unsigned depth = 0;
         bool last = false;
         while (!last) {
-            if (l->token.kind == T_END)
-                load_fail(l, l->token.line, ".section without an end");
+            if (l->token.kind == T_END) load_fail(l, l->token.line, ".section without an end");
             if (l->token.kind == T_PUNCT && l->token.punct == '{')
                 depth++;
             else if (l->token.kind == T_PUNCT && l->token.punct == '}')
@@ -158,10 +146,11 @@ static bool parse_debug(struct loader *l)
     return true;
 }
 
-static bool parse_space(struct loader *l, bool external)
-{
-    static const struct { const char *name; enum space space; } spaces[] = {
-        {"shared", SPACE_SHARED}, {"global", SPACE_GLOBAL}, {"const", SPACE_CONST}, {"local", SPACE_LOCAL}};
+static bool parse_space(struct loader *l, bool external) {
+    static const struct {
+        const char *name;
+        enum space space;
+    } spaces[] = {{"shared", SPACE_SHARED}, {"global", SPACE_GLOBAL}, {"const", SPACE_CONST}, {"local", SPACE_LOCAL}};
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (lex_dot(l, spaces[i].name)) {
             parse_variable(l, spaces[i].space, external);
@@ -171,8 +160,7 @@ static bool parse_space(struct loader *l, bool external)
 }
 
 /* A .param variable within an entry belongs to a call: refused with the callee's name. */
-static _Noreturn void refuse_call(struct loader *l)
-{
+static _Noreturn void refuse_call(struct loader *l) {
     const char *at = strstr(l->at, "call");
     at = at ? at + strcspn(at, " \t\n(") : l->at;
     at += strspn(at, " \t\n");
@@ -181,38 +169,36 @@ static _Noreturn void refuse_call(struct loader *l)
         at += strspn(at, "), \t\n");
     }
     int length = (int)strcspn(at, ", ;\t\n(");
-    load_fail(l, l->token.line, "calls of functions are not supported: let the compiler inline `%.*s`", length < 200 ? length : 200, at);
+    load_fail(l, l->token.line, "calls of functions are not supported: let the compiler inline `%.*s`",
+              length < 200 ? length : 200, at);
 }
 
-static void parse_statement(struct loader *l)
-{
+static void parse_statement(struct loader *l) {
     if (lex_punct(l, '{')) {
         scope_open(l);
         while (!lex_punct(l, '}')) {
-            if (l->token.kind == T_END)
-                load_fail(l, l->token.line, "`}` is missing at the end");
+            if (l->token.kind == T_END) load_fail(l, l->token.line, "`}` is missing at the end");
             parse_statement(l);
         }
         scope_close(l);
         return;
     }
-    if (lex_punct(l, ';'))
-        return;
+    if (lex_punct(l, ';')) return;
     if (l->token.kind == T_DOT) {
-        if (parse_debug(l) || parse_space(l, false))
-            return;
+        if (parse_debug(l) || parse_space(l, false)) return;
         if (lex_dot(l, "extern")) {
             if (!parse_space(l, true))
-                load_fail(l, l->token.line, "`.extern .%.*s` within an entry is not supported", (int)shown(l).length, shown(l).at);
+                load_fail(l, l->token.line, "`.extern .%.*s` within an entry is not supported", (int)shown(l).length,
+                          shown(l).at);
             return;
         }
         if (lex_dot(l, "reg")) {
             parse_registers(l);
             return;
         }
-        if (text_is(l->token.text, "param"))
-            refuse_call(l);
-        load_fail(l, l->token.line, "directive `.%.*s` is not supported within an entry", (int)shown(l).length, shown(l).at);
+        if (text_is(l->token.text, "param")) refuse_call(l);
+        load_fail(l, l->token.line, "directive `.%.*s` is not supported within an entry", (int)shown(l).length,
+                  shown(l).at);
     }
     if (l->token.kind == T_NAME) {
         const char *at = l->at;
@@ -224,7 +210,8 @@ static void parse_statement(struct loader *l)
             lex_next(l);
             if (lex_dot(l, "branchtargets"))
                 parse_branch_targets(l, name);
-            else if (l->token.kind == T_DOT && (text_is(l->token.text, "callprototype") || text_is(l->token.text, "calltargets")))
+            else if (l->token.kind == T_DOT &&
+                     (text_is(l->token.text, "callprototype") || text_is(l->token.text, "calltargets")))
                 load_fail(l, l->token.line, "calls through pointers are not supported");
             else
                 label_define(l, name);
@@ -235,23 +222,19 @@ static void parse_statement(struct loader *l)
 }
 
 /* ---- functions ---- */
-static unsigned parse_dimension(struct loader *l, unsigned out[3])
-{
+static unsigned parse_dimension(struct loader *l, unsigned out[3]) {
     unsigned product = 1;
     for (unsigned i = 0; i < 3; i++) {
         s64 n = 1;
-        if (i == 0 || lex_punct(l, ','))
-            n = constant_integer(l);
-        if (n < 1 || n > 1024)
-            load_fail(l, l->token.line, "a block dimension of %lld is out of range", (long long)n);
+        if (i == 0 || lex_punct(l, ',')) n = constant_integer(l);
+        if (n < 1 || n > 1024) load_fail(l, l->token.line, "a block dimension of %lld is out of range", (long long)n);
         out[i] = (unsigned)n;
         product *= out[i];
     }
     return product;
 }
 
-static void parse_performance(struct loader *l, struct ptx_function *p)
-{
+static void parse_performance(struct loader *l, struct ptx_function *p) {
     unsigned ignored[3];
     for (;;) {
         if (lex_dot(l, "reqntid"))
@@ -259,7 +242,8 @@ static void parse_performance(struct loader *l, struct ptx_function *p)
         else if (lex_dot(l, "maxntid")) {
             unsigned most = parse_dimension(l, ignored);
             p->max_threads = p->reqntid[0] ? p->max_threads : most;
-        } else if (lex_dot(l, "minnctapersm") || lex_dot(l, "maxnreg") || lex_dot(l, "maxnctapersm") || lex_dot(l, "maxclusterrank"))
+        } else if (lex_dot(l, "minnctapersm") || lex_dot(l, "maxnreg") || lex_dot(l, "maxnctapersm") ||
+                   lex_dot(l, "maxclusterrank"))
             constant_integer(l);
         else if (lex_dot(l, "reqnctapercluster"))
             parse_dimension(l, ignored);
@@ -270,12 +254,10 @@ static void parse_performance(struct loader *l, struct ptx_function *p)
     }
 }
 
-static void parse_parameters(struct loader *l)
-{
+static void parse_parameters(struct loader *l) {
     struct ptx_function *p = &l->function->public;
     u32 capacity = 0;
-    if (!lex_punct(l, '(') || lex_punct(l, ')'))
-        return;
+    if (!lex_punct(l, '(') || lex_punct(l, ')')) return;
     do {
         if (!lex_dot(l, "param"))
             load_fail(l, l->token.line, "`.param` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
@@ -291,11 +273,11 @@ static void parse_parameters(struct loader *l)
     lex_expect(l, ')');
 }
 
-static void finish_function(struct loader *l, struct function *f)
-{
+static void finish_function(struct loader *l, struct function *f) {
     struct ptx_function *p = &f->public;
     unsigned align = l->dynamic_align > 16 ? l->dynamic_align : 16;
-    p->static_shared = (unsigned)(l->dynamic_align ? (f->shared_bytes + align - 1) & ~(u64)(align - 1) : f->shared_bytes);
+    p->static_shared =
+        (unsigned)(l->dynamic_align ? (f->shared_bytes + align - 1) & ~(u64)(align - 1) : f->shared_bytes);
     p->local_bytes = (unsigned)((f->local_bytes + 15) & ~15ull);
     p->param_bytes = (unsigned)f->param_bytes;
     p->module = l->module;
@@ -307,12 +289,12 @@ static void finish_function(struct loader *l, struct function *f)
     p->code = &f->code;
 }
 
-static void parse_entry(struct loader *l)
-{
+static void parse_entry(struct loader *l) {
     struct function *f = load_take(l, sizeof *f);
     struct text name = l->token.text;
     if (l->token.kind != T_NAME)
-        load_fail(l, l->token.line, "the name of an entry is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+        load_fail(l, l->token.line, "the name of an entry is expected before `%.*s`", (int)shown(l).length,
+                  shown(l).at);
     if (name.length >= sizeof f->public.name)
         load_fail(l, l->token.line, "the name of an entry has more than %zu characters", sizeof f->public.name - 1);
     memcpy(f->public.name, name.at, name.length);
@@ -323,14 +305,15 @@ static void parse_entry(struct loader *l)
     scope_open(l);
     parse_parameters(l);
     parse_performance(l, &f->public);
-    if (lex_punct(l, ';'))
-        load_fail(l, l->token.line, "entry `%s` has no body", f->public.name);
+    if (lex_punct(l, ';')) load_fail(l, l->token.line, "entry `%s` has no body", f->public.name);
     if (l->token.kind != T_PUNCT || l->token.punct != '{')
-        load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%s`", (int)shown(l).length, shown(l).at, f->public.name);
+        load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%s`", (int)shown(l).length,
+                  shown(l).at, f->public.name);
     parse_statement(l);
     struct name_scope *outer = l->scope;
     if (outer->pending)
-        load_fail(l, outer->pending->line, "label `%.*s` is not defined", (int)outer->pending->name.length, outer->pending->name.at);
+        load_fail(l, outer->pending->line, "label `%.*s` is not defined", (int)outer->pending->name.length,
+                  outer->pending->name.at);
     scope_close(l);
     finish_function(l, f);
     l->function = NULL;
@@ -340,20 +323,18 @@ static void parse_entry(struct loader *l)
 }
 
 /* Declarations of functions that nothing calls are harmless; bodies are refused. */
-static void parse_device_function(struct loader *l)
-{
+static void parse_device_function(struct loader *l) {
     struct text name = {"?", 1};
     while (l->token.kind != T_END && !(l->token.kind == T_PUNCT && (l->token.punct == ';' || l->token.punct == '{'))) {
-        if (l->token.kind == T_NAME && name.at[0] == '?' && l->at[-1] != ')')
-            name = l->token.text;
+        if (l->token.kind == T_NAME && name.at[0] == '?' && l->at[-1] != ')') name = l->token.text;
         lex_next(l);
     }
     if (!lex_punct(l, ';'))
-        load_fail(l, l->token.line, "device function `%.*s` (.func) is not supported: let the compiler inline it", (int)name.length, name.at);
+        load_fail(l, l->token.line, "device function `%.*s` (.func) is not supported: let the compiler inline it",
+                  (int)name.length, name.at);
 }
 
-static void parse_module(struct loader *l)
-{
+static void parse_module(struct loader *l) {
     bool external = false;
     while (l->token.kind != T_END) {
         if (l->token.kind == T_PUNCT && l->token.punct == '@' && l->at[0] == '@') { /* old DWARF lines */
@@ -364,8 +345,7 @@ static void parse_module(struct loader *l)
         } else if (text_is(l->token.text, "version") || text_is(l->token.text, "target")) {
             lex_skip_line(l);
         } else if (lex_dot(l, "address_size")) {
-            if (constant_integer(l) != 64)
-                load_fail(l, l->token.line, "only .address_size 64 is supported");
+            if (constant_integer(l) != 64) load_fail(l, l->token.line, "only .address_size 64 is supported");
         } else if (lex_dot(l, "visible") || lex_dot(l, "weak") || lex_dot(l, "common")) {
             external = false;
             continue;
@@ -387,11 +367,9 @@ static void parse_module(struct loader *l)
 
 /* ---- the module's life ---- */
 /* False with the message written when the text is refused. */
-static bool read_text(struct loader *l)
-{
+static bool read_text(struct loader *l) {
     struct ptx_module *m = l->module;
-    if (setjmp(l->escape))
-        return false;
+    if (setjmp(l->escape)) return false;
     scope_open(l);
     lex_next(l);
     parse_module(l);
@@ -402,49 +380,47 @@ static bool read_text(struct loader *l)
     return true;
 }
 
-struct ptx_module *ptx_load(const char *text, const struct line_source *lines, char *message, size_t capacity)
-{
+struct ptx_module *ptx_load(const char *text, const struct line_source *lines, char *message, size_t capacity) {
     struct ptx_module *m = calloc(1, sizeof *m);
     struct loader *l = calloc(1, sizeof *l);
     bool read = false;
     if (m && l && (m->source = strdup(text))) {
-        *l = (struct loader){.module = m, .lines = lines, .message = message, .capacity = capacity, .source = m->source, .at = m->source, .line = 1};
+        *l = (struct loader){.module = m,
+                             .lines = lines,
+                             .message = message,
+                             .capacity = capacity,
+                             .source = m->source,
+                             .at = m->source,
+                             .line = 1};
         read = read_text(l);
     } else if (capacity) {
         snprintf(message, capacity, "out of memory");
     }
     free(l);
-    if (read)
-        return m;
+    if (read) return m;
     ptx_free(m);
     return NULL;
 }
 
-void ptx_free(struct ptx_module *module)
-{
-    if (!module)
-        return;
+void ptx_free(struct ptx_module *module) {
+    if (!module) return;
     arena_free(&module->arena);
     free(module->source);
     free(module);
 }
 
-unsigned ptx_function_count(const struct ptx_module *module)
-{
+unsigned ptx_function_count(const struct ptx_module *module) {
     return module->function_count;
 }
 
-struct ptx_function *ptx_function_at(struct ptx_module *module, unsigned index)
-{
+struct ptx_function *ptx_function_at(struct ptx_module *module, unsigned index) {
     return module->functions[index];
 }
 
-unsigned ptx_variable_count(const struct ptx_module *module)
-{
+unsigned ptx_variable_count(const struct ptx_module *module) {
     return module->variable_count;
 }
 
-const struct ptx_variable *ptx_variable_at(const struct ptx_module *module, unsigned index)
-{
+const struct ptx_variable *ptx_variable_at(const struct ptx_module *module, unsigned index) {
     return &module->variables[index];
 }

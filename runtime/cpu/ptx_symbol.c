@@ -3,33 +3,28 @@
 #include <ctype.h>
 #include <runtime/cpu/ptx.h>
 
-static struct symbol **bucket_of(struct loader *l, struct text name)
-{
+static struct symbol **bucket_of(struct loader *l, struct text name) {
     u32 hash = 2166136261u;
     for (u32 i = 0; i < name.length; i++)
         hash = (hash ^ (unsigned char)name.at[i]) * 16777619u;
     return &l->buckets[(hash ^ hash >> 15) % SYMBOL_BUCKETS];
 }
 
-void scope_open(struct loader *l)
-{
-    if (++l->depth > 200)
-        load_fail(l, l->token.line, "more than 200 nested scopes");
+void scope_open(struct loader *l) {
+    if (++l->depth > 200) load_fail(l, l->token.line, "more than 200 nested scopes");
     struct name_scope *scope = load_take(l, sizeof *scope);
     scope->outer = l->scope;
     l->scope = scope;
 }
 
 /* The label of this name that this very scope defines, or NULL. */
-static struct label *label_here(struct loader *l, struct text name)
-{
+static struct label *label_here(struct loader *l, struct text name) {
     struct symbol *s = symbol_find(l, name);
     return s && s->kind == SYMBOL_LABEL && s->scope == l->scope ? s->label : NULL;
 }
 
 /* Labels that the scope used and did not define are looked for one scope further out. */
-void scope_close(struct loader *l)
-{
+void scope_close(struct loader *l) {
     struct name_scope *scope = l->scope;
     for (struct symbol *s = scope->symbols; s; s = s->scope_next)
         *bucket_of(l, s->name) = s->next; /* the newest of its bucket: scopes close in order */
@@ -47,16 +42,13 @@ void scope_close(struct loader *l)
     }
 }
 
-struct symbol *symbol_find(struct loader *l, struct text name)
-{
+struct symbol *symbol_find(struct loader *l, struct text name) {
     for (struct symbol *s = *bucket_of(l, name); s; s = s->next)
-        if (text_same(s->name, name))
-            return s;
+        if (text_same(s->name, name)) return s;
     return NULL;
 }
 
-struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind)
-{
+struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind) {
     struct symbol **bucket = bucket_of(l, name);
     for (struct symbol *s = *bucket; s && s->scope == l->scope; s = s->next)
         if (text_same(s->name, name))
@@ -73,22 +65,19 @@ struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind k
 }
 
 /* A register by its own name, or as member of a range: %r12 of %r<100>. */
-struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg)
-{
+struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg) {
     struct symbol *s = symbol_find(l, name);
     if (s && s->kind == SYMBOL_REGS && !s->range) {
         *vreg = s->first;
         return s;
     }
-    if (s && s->kind != SYMBOL_REGS)
-        return NULL;
+    if (s && s->kind != SYMBOL_REGS) return NULL;
     u32 digits = 0;
     while (digits < name.length && digits < 9 && isdigit((unsigned char)name.at[name.length - digits - 1]))
         digits++;
     for (u32 n = 1; n <= digits; n++) {
         struct text stem = {name.at, name.length - n};
-        if (n > 1 && name.at[stem.length] == '0')
-            continue; /* %r01 is not %r1 */
+        if (n > 1 && name.at[stem.length] == '0') continue; /* %r01 is not %r1 */
         u32 number = 0;
         for (u32 i = 0; i < n; i++)
             number = number * 10 + (u32)(name.at[stem.length + i] - '0');
@@ -101,11 +90,9 @@ struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg)
     return NULL;
 }
 
-struct label *label_use(struct loader *l, struct text name, u32 line)
-{
+struct label *label_use(struct loader *l, struct text name, u32 line) {
     struct label *seen = label_here(l, name);
-    if (seen)
-        return seen;
+    if (seen) return seen;
     struct label *label = load_take(l, sizeof *label);
     label->name = name;
     label->line = line;
@@ -116,8 +103,7 @@ struct label *label_use(struct loader *l, struct text name, u32 line)
 }
 
 /* Uses that came before it in this scope, or in scopes within, are filled. */
-void label_define(struct loader *l, struct text name)
-{
+void label_define(struct loader *l, struct text name) {
     struct symbol *s = symbol_add(l, name, SYMBOL_LABEL);
     s->label = load_take(l, sizeof *s->label);
     s->label->name = name;

@@ -1,47 +1,47 @@
 /* ptx_variable.c - declarations: registers, variables of every space with their initialisers, parameters.
- * Lays out shared and local memory of a function and its parameters; global and constant variables go to the module's list. */
+ * Lays out shared and local memory of a function and its parameters; global and constant variables go to the module's
+ * list. */
 #include <string.h>
 #include <runtime/cpu/ptx.h>
 
-struct type type_named(struct text name)
-{
-    static const struct { const char *name; u8 kind, bits; } table[] = {
-        {"b8", REG_BITS, 8},     {"b16", REG_BITS, 16},   {"b32", REG_BITS, 32},   {"b64", REG_BITS, 64},  {"b128", REG_BITS, 128},
-        {"u8", REG_INT, 8},      {"u16", REG_INT, 16},    {"u32", REG_INT, 32},    {"u64", REG_INT, 64},   {"s8", REG_INT, 8},
-        {"s16", REG_INT, 16},    {"s32", REG_INT, 32},    {"s64", REG_INT, 64},    {"f16", REG_FLOAT, 16}, {"bf16", REG_FLOAT, 16},
-        {"f16x2", REG_BITS, 32}, {"bf16x2", REG_BITS, 32}, {"f32", REG_FLOAT, 32}, {"f64", REG_FLOAT, 64}, {"pred", REG_PRED, 1}};
+struct type type_named(struct text name) {
+    static const struct {
+        const char *name;
+        u8 kind, bits;
+    } table[] = {{"b8", REG_BITS, 8},      {"b16", REG_BITS, 16},  {"b32", REG_BITS, 32},   {"b64", REG_BITS, 64},
+                 {"b128", REG_BITS, 128},  {"u8", REG_INT, 8},     {"u16", REG_INT, 16},    {"u32", REG_INT, 32},
+                 {"u64", REG_INT, 64},     {"s8", REG_INT, 8},     {"s16", REG_INT, 16},    {"s32", REG_INT, 32},
+                 {"s64", REG_INT, 64},     {"f16", REG_FLOAT, 16}, {"bf16", REG_FLOAT, 16}, {"f16x2", REG_BITS, 32},
+                 {"bf16x2", REG_BITS, 32}, {"f32", REG_FLOAT, 32}, {"f64", REG_FLOAT, 64},  {"pred", REG_PRED, 1}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (text_is(name, table[i].name))
-            return (struct type){table[i].kind, table[i].bits, true};
+        if (text_is(name, table[i].name)) return (struct type){table[i].kind, table[i].bits, true};
     return (struct type){0, 0, false};
 }
 
-static struct type parse_type(struct loader *l)
-{
+static struct type parse_type(struct loader *l) {
     struct type type = l->token.kind == T_DOT ? type_named(l->token.text) : (struct type){0, 0, false};
     if (!type.valid)
-        load_fail(l, l->token.line, "a type is expected before `%.*s`", (int)(l->token.text.length < 40 ? l->token.text.length : 40),
-                  l->token.text.at);
+        load_fail(l, l->token.line, "a type is expected before `%.*s`",
+                  (int)(l->token.text.length < 40 ? l->token.text.length : 40), l->token.text.at);
     lex_next(l);
     return type;
 }
 
-static struct text parse_identifier(struct loader *l)
-{
+static struct text parse_identifier(struct loader *l) {
     struct text name = l->token.text;
     if (l->token.kind != T_NAME)
-        load_fail(l, l->token.line, "a name is expected before `%.*s`", (int)(name.length < 40 ? name.length : 40), name.at);
+        load_fail(l, l->token.line, "a name is expected before `%.*s`", (int)(name.length < 40 ? name.length : 40),
+                  name.at);
     lex_next(l);
     return name;
 }
 
-void parse_registers(struct loader *l)
-{
+void parse_registers(struct loader *l) {
     struct function *f = l->function;
-    if (!f)
-        load_fail(l, l->token.line, "registers at module scope are not supported: declare them in the entry");
+    if (!f) load_fail(l, l->token.line, "registers at module scope are not supported: declare them in the entry");
     while (l->token.kind == T_DOT && l->token.text.length == 2 && l->token.text.at[0] == 'v')
-        load_fail(l, l->token.line, "vector registers are not supported: declare scalars and use { } in the instruction");
+        load_fail(l, l->token.line,
+                  "vector registers are not supported: declare scalars and use { } in the instruction");
     struct type type = parse_type(l);
     if (type.bits == 8 && type.kind != REG_BITS && type.kind != REG_INT)
         load_fail(l, l->token.line, "registers of this type do not exist");
@@ -69,51 +69,48 @@ void parse_registers(struct loader *l)
     lex_expect(l, ';');
 }
 
-static u64 align_up(u64 value, u64 align)
-{
+static u64 align_up(u64 value, u64 align) {
     return (value + align - 1) & ~(align - 1);
 }
 
 /* What stands before the name of variables and parameters. */
-struct prefix { struct type type; unsigned vector, align; };
+struct prefix {
+    struct type type;
+    unsigned vector, align;
+};
 
-static struct prefix parse_prefix(struct loader *l, bool parameter)
-{
+static struct prefix parse_prefix(struct loader *l, bool parameter) {
     struct prefix p = {.vector = 1};
     while (l->token.kind == T_DOT) {
         if (lex_dot(l, "align")) {
             s64 align = constant_integer(l);
             if (align < 1 || align > 4096 || (align & (align - 1)))
                 load_fail(l, l->token.line, ".align %lld is not a power of two up to 4096", (long long)align);
-            if (!p.type.valid)
-                p.align = (unsigned)align;
+            if (!p.type.valid) p.align = (unsigned)align;
         } else if (lex_dot(l, "v2")) {
             p.vector = 2;
         } else if (lex_dot(l, "v4")) {
             p.vector = 4;
         } else if (lex_dot(l, "attribute")) {
             while (!lex_punct(l, ')')) {
-                if (l->token.kind == T_END)
-                    load_fail(l, l->token.line, ".attribute without an end");
+                if (l->token.kind == T_END) load_fail(l, l->token.line, ".attribute without an end");
                 lex_next(l);
             }
         } else if (parameter && p.type.valid &&
-                   (lex_dot(l, "ptr") || lex_dot(l, "global") || lex_dot(l, "shared") || lex_dot(l, "const") || lex_dot(l, "local"))) {
+                   (lex_dot(l, "ptr") || lex_dot(l, "global") || lex_dot(l, "shared") || lex_dot(l, "const") ||
+                    lex_dot(l, "local"))) {
             continue; /* hints about what a pointer points to */
         } else {
             p.type = parse_type(l);
-            if (p.type.kind == REG_PRED)
-                load_fail(l, l->token.line, "predicates exist in registers only");
+            if (p.type.kind == REG_PRED) load_fail(l, l->token.line, "predicates exist in registers only");
         }
     }
-    if (!p.type.valid)
-        load_fail(l, l->token.line, "a declaration needs a type");
+    if (!p.type.valid) load_fail(l, l->token.line, "a declaration needs a type");
     return p;
 }
 
 /* The name and its dimensions. */
-static struct variable *parse_declarator(struct loader *l, const struct prefix *p, bool *open_dimension)
-{
+static struct variable *parse_declarator(struct loader *l, const struct prefix *p, bool *open_dimension) {
     struct variable *v = load_take(l, sizeof *v);
     *open_dimension = false;
     v->name = parse_identifier(l);
@@ -123,13 +120,15 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
     while (lex_punct(l, '[')) {
         if (lex_punct(l, ']')) {
             if (*open_dimension)
-                load_fail(l, l->token.line, "only the first dimension of `%.*s` may be open", (int)v->name.length, v->name.at);
+                load_fail(l, l->token.line, "only the first dimension of `%.*s` may be open", (int)v->name.length,
+                          v->name.at);
             *open_dimension = true;
             continue;
         }
         s64 n = constant_integer(l);
         if (n < 0 || (n && v->bytes > (1ull << 40) / (u64)n))
-            load_fail(l, l->token.line, "size %lld of `%.*s` is out of range", (long long)n, (int)v->name.length, v->name.at);
+            load_fail(l, l->token.line, "size %lld of `%.*s` is out of range", (long long)n, (int)v->name.length,
+                      v->name.at);
         v->bytes *= (u64)n;
         lex_expect(l, ']');
     }
@@ -144,8 +143,7 @@ struct filling {
     u32 pointer_count, pointer_capacity;
 };
 
-static void fill_address(struct loader *l, struct filling *fill, const struct variable *v)
-{
+static void fill_address(struct loader *l, struct filling *fill, const struct variable *v) {
     struct text name = parse_identifier(l);
     if (text_is(name, "generic") && lex_punct(l, '(')) {
         name = parse_identifier(l);
@@ -153,22 +151,20 @@ static void fill_address(struct loader *l, struct filling *fill, const struct va
     }
     struct symbol *s = symbol_find(l, name);
     if (!s || s->kind != SYMBOL_VARIABLE || (s->variable->space != SPACE_GLOBAL && s->variable->space != SPACE_CONST))
-        load_fail(l, l->token.line, "`%.*s` in an initialiser is not a global or constant variable", (int)name.length, name.at);
-    if (v->element != 8)
-        load_fail(l, l->token.line, "an address initialises 64-bit elements only");
+        load_fail(l, l->token.line, "`%.*s` in an initialiser is not a global or constant variable", (int)name.length,
+                  name.at);
+    if (v->element != 8) load_fail(l, l->token.line, "an address initialises 64-bit elements only");
     s64 addend = 0;
-    if (l->token.kind == T_PUNCT && (l->token.punct == '+' || l->token.punct == '-'))
-        addend = constant_integer(l);
+    if (l->token.kind == T_PUNCT && (l->token.punct == '+' || l->token.punct == '-')) addend = constant_integer(l);
     if (fill->pointer_count == fill->pointer_capacity)
-        fill->pointers = load_grow(l, fill->pointers, fill->pointer_count, sizeof *fill->pointers, &fill->pointer_capacity);
+        fill->pointers =
+            load_grow(l, fill->pointers, fill->pointer_count, sizeof *fill->pointers, &fill->pointer_capacity);
     fill->pointers[fill->pointer_count++] = (struct ptx_pointer){(unsigned)fill->at, 8, s->variable->index, addend};
 }
 
-static void fill_value(struct loader *l, struct filling *fill, const struct variable *v, bool is_float)
-{
+static void fill_value(struct loader *l, struct filling *fill, const struct variable *v, bool is_float) {
     if (lex_punct(l, '{')) {
-        if (++l->depth > 200)
-            load_fail(l, l->token.line, "initialiser nested too deep");
+        if (++l->depth > 200) load_fail(l, l->token.line, "initialiser nested too deep");
         if (!lex_punct(l, '}')) {
             do
                 fill_value(l, fill, v, is_float);
@@ -181,11 +177,11 @@ static void fill_value(struct loader *l, struct filling *fill, const struct vari
     while (fill->at + v->element > fill->capacity) {
         u64 bigger = fill->capacity * 2 + 64;
         u8 *bytes = load_take(l, bigger);
-        if (fill->capacity)
-            memcpy(bytes, fill->bytes, fill->capacity);
+        if (fill->capacity) memcpy(bytes, fill->bytes, fill->capacity);
         fill->bytes = bytes;
         fill->capacity = bigger;
     }
+    if (!fill->bytes || !v->element) load_fail(l, l->token.line, "variables of this type have no initialiser");
     bool minus = false;
     if (is_float)
         while (l->token.kind == T_PUNCT && (l->token.punct == '-' || l->token.punct == '+')) {
@@ -204,24 +200,20 @@ static void fill_value(struct loader *l, struct filling *fill, const struct vari
             double d = float_to_double(FMT_F32, bits);
             memcpy(&bits, &d, 8);
         }
-        if (minus)
-            bits ^= 1ull << (v->element * 8 - 1);
+        if (minus) bits ^= 1ull << (v->element * 8 - 1);
         lex_next(l);
     } else if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
         fill_address(l, fill, v);
     } else {
         bits = (u64)constant_integer(l);
-        if (minus)
-            bits = 0 - bits;
-        if (is_float && bits)
-            load_fail(l, l->token.line, "a float constant is expected for a float variable");
+        if (minus) bits = 0 - bits;
+        if (is_float && bits) load_fail(l, l->token.line, "a float constant is expected for a float variable");
     }
     memcpy(fill->bytes + fill->at, &bits, v->element < 8 ? v->element : 8);
     fill->at += v->element;
 }
 
-static void add_module_variable(struct loader *l, struct variable *v, const struct filling *fill)
-{
+static void add_module_variable(struct loader *l, struct variable *v, const struct filling *fill) {
     struct ptx_module *m = l->module;
     if (m->variable_count == m->variable_capacity)
         m->variables = load_grow(l, m->variables, m->variable_count, sizeof *m->variables, &m->variable_capacity);
@@ -242,9 +234,17 @@ static void add_module_variable(struct loader *l, struct variable *v, const stru
     v->index = m->variable_count++;
 }
 
+static void place_local(struct loader *l, struct function *f, struct variable *v) {
+    if (f) {
+        v->offset = align_up(f->local_bytes, v->align);
+        f->local_bytes = v->offset + v->bytes;
+    }
+    if (!f || f->local_bytes > (u64)512 * 1024)
+        load_fail(l, l->token.line, "local variables belong to entries, with at most 512 KiB a thread");
+}
+
 /* Shared variables of the module come first in every function, at the same place. */
-static void place(struct loader *l, struct variable *v, const struct filling *fill)
-{
+static void place(struct loader *l, struct variable *v, const struct filling *fill) {
     struct function *f = l->function;
     u64 *shared = f ? &f->shared_bytes : &l->module_shared_bytes;
     switch (v->space) {
@@ -256,20 +256,16 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
         *shared = align_up(*shared, v->align);
         v->offset = SHARED_BASE + *shared;
         *shared += v->bytes;
-        if (*shared > 1 << 24)
-            load_fail(l, l->token.line, "shared variables of more than 16 MiB");
+        if (*shared > 1 << 24) load_fail(l, l->token.line, "shared variables of more than 16 MiB");
         break;
     case SPACE_LOCAL:
-        f->local_bytes = align_up(f->local_bytes, v->align);
-        v->offset = f->local_bytes;
-        f->local_bytes += v->bytes;
-        if (f->local_bytes > 512 * 1024)
-            load_fail(l, l->token.line, "local variables of more than 512 KiB a thread");
+        place_local(l, f, v);
         break;
     case SPACE_GLOBAL:
     case SPACE_CONST:
         if (v->external)
-            load_fail(l, l->token.line, "`%.*s` is defined in another module: linking is not supported", (int)v->name.length, v->name.at);
+            load_fail(l, l->token.line, "`%.*s` is defined in another module: linking is not supported",
+                      (int)v->name.length, v->name.at);
         add_module_variable(l, v, fill);
         break;
     default:
@@ -278,11 +274,8 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
 }
 
 /* After the space's name; to the semicolon. */
-void parse_variable(struct loader *l, enum space space, bool external)
-{
+void parse_variable(struct loader *l, enum space space, bool external) {
     bool open;
-    if (space == SPACE_LOCAL && !l->function)
-        load_fail(l, l->token.line, "local variables at module scope do not exist");
     struct prefix prefix = parse_prefix(l, false);
     do {
         u32 line = l->token.line;
@@ -295,15 +288,13 @@ void parse_variable(struct loader *l, enum space space, bool external)
                 load_fail(l, line, "only global and constant variables have initialisers");
             u64 stride = v->bytes;
             fill_value(l, &fill, v, prefix.type.kind == REG_FLOAT);
-            if (open && stride)
-                v->bytes = (fill.at + stride - 1) / stride * stride;
+            if (open && stride) v->bytes = (fill.at + stride - 1) / stride * stride;
             if (fill.at > v->bytes)
                 load_fail(l, line, "more initialisers than `%.*s` has elements", (int)v->name.length, v->name.at);
         } else if (open && !external) {
             load_fail(l, line, "`%.*s` has an open dimension and no initialiser", (int)v->name.length, v->name.at);
         }
-        if (open && external)
-            v->bytes = 0;
+        if (open && external) v->bytes = 0;
         place(l, v, &fill);
         symbol_add(l, v->name, SYMBOL_VARIABLE)->variable = v;
     } while (lex_punct(l, ','));
@@ -311,20 +302,17 @@ void parse_variable(struct loader *l, enum space space, bool external)
 }
 
 /* One .param of an entry, after ".param". */
-struct variable *parse_parameter(struct loader *l)
-{
+struct variable *parse_parameter(struct loader *l) {
     bool open;
     struct function *f = l->function;
     struct prefix prefix = parse_prefix(l, true);
     struct variable *v = parse_declarator(l, &prefix, &open);
-    if (open)
-        load_fail(l, l->token.line, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    if (open) load_fail(l, l->token.line, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
     v->space = SPACE_PARAM;
     f->param_bytes = align_up(f->param_bytes, v->align);
     v->offset = f->param_bytes;
     f->param_bytes += v->bytes;
-    if (f->param_bytes > 32764)
-        load_fail(l, l->token.line, "parameters of more than 32764 bytes");
+    if (f->param_bytes > 32764) load_fail(l, l->token.line, "parameters of more than 32764 bytes");
     symbol_add(l, v->name, SYMBOL_VARIABLE)->variable = v;
     return v;
 }
