@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
 enum { MAX_RUNS = 1000 };
 static int runs = 20;
 

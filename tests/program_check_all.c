@@ -43,7 +43,7 @@ static uint64_t next(uint64_t *state) {
     return z ^ (z >> 31);
 }
 static int between(uint64_t *state, int low, int high) {
-    return low + (int)(next(state) % (uint64_t)(high - low + 1));
+    return high > low ? low + (int)(next(state) % (uint64_t)(high - low + 1)) : low;
 }
 
 static void set(dcpk_spec *spec, const char *key, int value) {
