@@ -32,7 +32,8 @@ START_TEST(every_half_widens_to_its_value) {
     evaluate(rows[_i].snippet, 'w', in, out, CASES);
     for (uint32_t i = 0; i < CASES; i++) {
         float v = (float)small_value(rows[_i].format, i);
-        each_is(rows[_i].snippet, i, isnan(v) ? 0x7FFFFFFF : bits_of_float(v));
+        bool canonical = isnan(v) && rows[_i].format == &F16; /* bf16 is moved up as it is */
+        each_is(rows[_i].snippet, i, canonical ? 0x7FFFFFFF : isnan(v) ? (uint64_t)i << 16 : bits_of_float(v));
     }
 }
 END_TEST

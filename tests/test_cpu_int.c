@@ -46,9 +46,9 @@ struct row {
     X(24, "div.u32 d, a, b;", 'w', U32(B) ? U32(A) / U32(B) : U32(-1))                                                 \
     X(25, "div.s32 d, a, b;", 'w', U32(B) ? U32(S64(S32(A)) / S32(B)) : U32(-1))                                       \
     X(26, "div.s64 D, A, B;", 'l', B ? U64((i128)S64(A) / S64(B)) : U64(-1))                                           \
-    X(27, "rem.u64 D, A, B;", 'l', B ? A % B : A)                                                                      \
-    X(28, "rem.s32 d, a, b;", 'w', U32(B) ? U32(S64(S32(A)) % S32(B)) : U32(A))                                        \
-    X(29, "rem.s64 D, A, B;", 'l', B ? U64((i128)S64(A) % S64(B)) : A)                                                 \
+    X(27, "rem.u64 D, A, B;", 'l', B ? A % B : U64(-1))                                                                \
+    X(28, "rem.s32 d, a, b;", 'w', U32(B) ? U32(S64(S32(A)) % S32(B)) : U32(-1))                                       \
+    X(29, "rem.s64 D, A, B;", 'l', B ? U64((i128)S64(A) % S64(B)) : U64(-1))                                           \
     X(30, "div.s16 hd, ha, hb;", 'h', U16(B) ? U16(S16(A) / S16(B)) : U16(-1))                                         \
     X(31, "abs.s32 d, a;", 'w', U32(S32(A) < 0 ? -S64(S32(A)) : S64(S32(A))))                                          \
     X(32, "neg.s64 D, A;", 'l', 0 - A)                                                                                 \
@@ -74,10 +74,10 @@ struct row {
     X(52, "shf.r.clamp.b32 d, a, b, c;", 'w', funnel(A, B, U32(C) < 32 ? U32(C) : 32, false))                          \
     X(53, "bfe.u32 d, a, b, c;", 'w', field(U32(A), 32, B & 255, C & 255, false))                                      \
     X(54, "bfe.s32 d, a, b, c;", 'w', U32(field(U32(A), 32, B & 255, C & 255, true)))                                  \
-    X(55, "bfe.u64 D, A, b, c;", 'l', field(A, 64, B & 255, C & 255, false))                                           \
-    X(56, "bfe.s64 D, A, b, c;", 'l', field(A, 64, B & 255, C & 255, true))                                            \
+    X(55, "bfe.u64 D, A, b, c;", 'l', field(A, 64, clip(B), clip(C), false))                                           \
+    X(56, "bfe.s64 D, A, b, c;", 'l', field(A, 64, clip(B), clip(C), true))                                            \
     X(57, "bfi.b32 d, a, b, c, x;", 'w', insert(U32(A), U32(B), 32, C & 255, 7))                                       \
-    X(58, "bfi.b64 D, A, B, c, x;", 'l', insert(A, B, 64, C & 255, 7))                                                 \
+    X(58, "bfi.b64 D, A, B, c, x;", 'l', insert(A, B, 64, clip(C), 7))                                                 \
     X(59, "brev.b32 d, a;", 'w', reversed(U32(A), 32))                                                                 \
     X(60, "brev.b64 D, A;", 'l', reversed(A, 64))                                                                      \
     X(61, "clz.b32 d, a;", 'w', leading(U32(A), 32))                                                                   \
@@ -123,6 +123,10 @@ struct row {
     X(99, "dp2a.hi.s32.u32 d, a, b, c;", 'w',                                                                          \
       U32(S16(A) * S64(B >> 16 & 255) + S16(A >> 16) * S64(B >> 24 & 255) + S64(C)))
 
+/* 64-bit fields: the whole word counts, as on hardware */
+static uint64_t clip(uint64_t v) {
+    return U32(v) < 255 ? U32(v) : 255;
+}
 static int64_t clamp(int64_t v) {
     return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v;
 }

@@ -20,7 +20,8 @@ START_TEST(loads_extend_as_their_type_says) {
     ck_assert(out[7].d == 0x89ABCDEF + 7 && out[7].e == 0x81234567);
     evaluate(".reg .b128 z; ld.global.b128 z, [from]; mov.b128 {D, E}, z;", 'l', in, out, 32);
     ck_assert(out[5].d == 5 && out[5].e == 0x8123456789ABCDEF + 5);
-    evaluate("cvta.to.global.u64 F, from; ld.b64 D, [F+16]; ld.volatile.global.v2.u32 {e, _}, [F]; cvt.u64.u32 E, e;",
+    evaluate("createpolicy.fractional.L2::evict_first.b64 E, 0f3F800000; cvta.to.global.u64 F, from; "
+             "ld.global.L2::cache_hint.b64 D, [F+16], E; ld.volatile.global.v2.u32 {e, _}, [F]; cvt.u64.u32 E, e;",
              'l', in, out, 32);
     ck_assert(out[9].d == 81 && out[9].e == 9);
 }

@@ -104,13 +104,34 @@ static u64 double_to_float(double v, unsigned from, unsigned to, u32 flags) {
     return saturated(bits, to, flags);
 }
 
+/* NaN keeps its sign and upper payload where f64 takes part, and loses low bits only on the way to tf32. */
+static bool nan_carried(u64 raw, unsigned from, unsigned to, u64 *out) {
+    if (from == N_F32 && to == N_TF32) {
+        *out = raw & 0xFFFFE000;
+        return true;
+    }
+    if (from != N_F64 && to != N_F64) return false;
+    static const struct {
+        unsigned fraction, bits;
+    } shapes[] = {[N_F16] = {10, 16}, [N_BF16] = {7, 16}, [N_F32] = {23, 32}, [N_F64] = {52, 64}};
+    unsigned in = shapes[from].fraction, wide = shapes[to].fraction;
+    u64 payload = raw & ((1ull << in) - 1), sign = raw >> (shapes[from].bits - 1) & 1;
+    u64 exponent = (1ull << (shapes[to].bits - 1 - wide)) - 1;
+    payload = (wide >= in ? payload << (wide - in) : payload >> (in - wide)) | 1ull << (wide - 1); /* quiet */
+    *out = sign << (shapes[to].bits - 1) | exponent << wide | payload;
+    return true;
+}
+
 int op_cvt(struct exec *x, const struct op *o, u32 m) {
     unsigned from = o->kind, to = o->sub;
     FOR_LANES(l, m) {
         u64 raw = register_read(x, o->a, l, o->bytes), out;
         if (is_float(from)) {
             double v = float_to_double(format_of(from), raw & (from == N_F16 || from == N_BF16 ? 0xFFFF : ~0ull));
-            out = is_float(to) ? double_to_float(v, from, to, o->flags) : float_to_integer(v, from, to, o->flags);
+            if (!is_float(to))
+                out = float_to_integer(v, from, to, o->flags);
+            else if (!(v != v && !(o->flags & (F_SAT | F_SATFINITE | F_RELU)) && nan_carried(raw, from, to, &out)))
+                out = double_to_float(v, from, to, o->flags);
         } else {
             out =
                 is_float(to) ? integer_to_float(raw, from, to, o->flags) : integer_to_integer(raw, from, to, o->flags);
@@ -158,8 +179,9 @@ int op_testp(struct exec *x, const struct op *o, u32 m) {
     FOR_LANES(l, m) {
         double v = o->width == 64 ? ((const f64 *)AT(x, o->a))[l] : (double)((const f32 *)AT(x, o->a))[l];
         double least = o->width == 64 ? 0x1p-1022 : 0x1p-126;
-        bool tests[] = {isfinite(v) != 0,         isinf(v) != 0, v == v, v != v, isfinite(v) && fabs(v) >= least,
-                        v != 0 && fabs(v) < least};
+        bool tests[] = {
+            isfinite(v) != 0,         isinf(v) != 0, v == v, v != v, isfinite(v) && (v == 0 || fabs(v) >= least),
+            v != 0 && fabs(v) < least};
         bits |= (u32)tests[o->sub] << l;
     }
     predicate_write(x, o->d, bits, m);

@@ -23,7 +23,15 @@ static u32 finished(float r, u32 flags) {
 
 static const double no_source[WARP];
 
-#define DIRECTED_F32(name, value)                                                                                      \
+/* .ftz flushes what rounds to less than 2^-126 at 24 bits with no end of the exponents, even where f32 rounds it there.
+ */
+static bool tiny(double wide, u32 flags) {
+    bool away = (flags & F_RP && wide > 0) || (flags & F_RM && wide < 0);
+    return away ? fabs(wide) <= 0x1p-126 - 0x1p-150 : fabs(wide) < 0x1p-126;
+}
+
+/* wide: the value in double, from A, B and C, rounded in the same direction. */
+#define DIRECTED_F32(name, value, wide)                                                                                \
     int directed_##name##_f32(struct exec *x, const struct op *o, u32 m) {                                             \
         const f32 *a_ = AT(x, o->a), *b_ = o->b != NO_OPERAND ? AT(x, o->b) : (const void *)no_source;                 \
         const f32 *c_ = o->c != NO_OPERAND ? AT(x, o->c) : (const void *)no_source;                                    \
@@ -31,11 +39,14 @@ static const double no_source[WARP];
         FOR_LANES(l, m) {                                                                                              \
             volatile float a = flushed(a_[l], o->flags), b = flushed(b_[l], o->flags), c = flushed(c_[l], o->flags),   \
                            r;                                                                                          \
-            (void)a, (void)b, (void)c;                                                                                 \
+            volatile double A = (double)a, B = (double)b, C = (double)c, w;                                            \
+            (void)a, (void)b, (void)c, (void)A, (void)B, (void)C;                                                      \
             fesetround(mode_of(o->flags));                                                                             \
             r = value;                                                                                                 \
+            w = wide;                                                                                                  \
             fesetround(FE_TONEAREST);                                                                                  \
             d_[l] = finished(r, o->flags);                                                                             \
+            if ((o->flags & F_FTZ) && (d_[l] & 0x7FFFFFFF) == 0x00800000 && tiny(w, o->flags)) d_[l] &= 0x80000000;    \
         }                                                                                                              \
         return RUN_NEXT;                                                                                               \
     }
@@ -55,13 +66,13 @@ static const double no_source[WARP];
         return RUN_NEXT;                                                                                               \
     }
 
-DIRECTED_F32(add, a + b)
-DIRECTED_F32(sub, a - b)
-DIRECTED_F32(mul, a *b)
-DIRECTED_F32(div, a / b)
-DIRECTED_F32(fma, fmaf(a, b, c))
-DIRECTED_F32(rcp, 1.0f / a)
-DIRECTED_F32(sqrt, sqrtf(a))
+DIRECTED_F32(add, a + b, A + B)
+DIRECTED_F32(sub, a - b, A - B)
+DIRECTED_F32(mul, a *b, A *B)
+DIRECTED_F32(div, a / b, A / B)
+DIRECTED_F32(fma, fmaf(a, b, c), fma(A, B, C))
+DIRECTED_F32(rcp, 1.0f / a, 1.0 / A)
+DIRECTED_F32(sqrt, sqrtf(a), sqrt(A))
 DIRECTED_F64(add, a + b)
 DIRECTED_F64(sub, a - b)
 DIRECTED_F64(mul, a *b)

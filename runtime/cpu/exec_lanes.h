@@ -48,9 +48,10 @@ HELPER u32 lop3_bits(u32 a, u32 b, u32 c, u32 k) {
     r |= (0 - (k >> 7 & 1)) & a & b & c;
     return r;
 }
-/* bfe: position and length are bytes; beyond the top come zeroes or copies of the sign of the field. */
+/* bfe: beyond the top come zeroes or copies of the field's sign. The 32-bit forms see the low bytes of position and
+ * length, the 64-bit ones (as hardware does) the whole words. */
 HELPER u64 bit_field(u64 a, u32 b, u32 c, u32 width, bool is_signed) {
-    u32 position = b & 0xFF, length = c & 0xFF;
+    u32 position = width == 32 ? b & 0xFF : b < 255 ? b : 255, length = width == 32 ? c & 0xFF : c < 255 ? c : 255;
     u64 value = width == 32 ? (u32)a : a;
     if (length == 0) return 0;
     u32 top = position + length - 1 < width - 1 ? position + length - 1 : width - 1;
@@ -170,6 +171,37 @@ HELPER u32 finished(float r, u32 ftz, u32 sat) {
     u32 low = r > 0.0f ? bits : 0, clamped = r < 1.0f ? low : r >= 1.0f ? 0x3F800000 : 0;
     return (clamped & sat) | (bits & ~sat);
 }
+/* Whether the exact result, rounded to 24 bits as if exponents had no end, is below 2^-126: .ftz flushes such results
+ * even where f32 rounds them up to 2^-126. Asked only there. A tie goes up, to the even 2^-126. */
+#define TINY_EDGE (0x1p-126 - 0x1p-151)
+HELPER bool tiny_product(float a, float b) {
+    return fabs((double)a * (double)b) < TINY_EDGE;
+}
+HELPER bool tiny_sum(float a, float b, float c) {
+    double p = (double)a * (double)b, s = p + (double)c, t = s - p, lost = (p - (s - t)) + ((double)c - t);
+    return fabs(s) < TINY_EDGE || (fabs(s) == TINY_EDGE && lost != 0 && (lost < 0) == (s > 0));
+}
+/* div.approx for divisors of 2^126 and more: zero, or NaN of infinity. */
+HELPER float div_approx(float a, float b) {
+    float size = float_of(bits_of(b) & 0x7FFFFFFF), q = a / b;
+    bool big = size >= 0x1p126f && size <= 0x1.fffffep127f;
+    float zero = float_of((bits_of(a) ^ bits_of(b)) & 0x80000000);
+    float other = float_of(bits_of(a) & 0x7FFFFFFF) <= 0x1.fffffep127f ? zero : nan_f32();
+    return big ? other : q;
+}
+HELPER bool is_nan_f64(u64 v) {
+    return (v & 0x7FFFFFFFFFFFFFFF) > 0x7FF0000000000000;
+}
+HELPER double flush_f64(double v) {
+    return fabs(v) < 0x1p-1022 ? copysign(0.0, v) : v;
+}
+/* The approximations of f64 with .ftz give the upper word only. */
+HELPER u64 gross(double v) {
+    u64 bits;
+    v = flush_f64(v);
+    memcpy(&bits, &v, 8);
+    return v != v ? 0x7FFFFFFF00000000 : bits & 0xFFFFFFFF00000000;
+}
 HELPER u32 bf16_bits(u32 v) {
     u32 rounded = (v + 0x7FFF + (v >> 16 & 1)) >> 16;
     return (v & 0x7FFFFFFF) > 0x7F800000 ? 0x7FFF : rounded;
@@ -267,6 +299,30 @@ HELPER int finish_compare(struct exec *x, const struct op *o, u32 m, u32 bits) {
     FUNCTION(name) {                                                                                                   \
         SOURCE(u32, a)                                                                                                 \
         SOURCE(u32, b) SOURCE(u32, c) F_LOOPS(PLAIN(a) PLAIN(b) PLAIN(c), MAYBE(a) MAYBE(b) MAYBE(c), value)           \
+    }
+/* Under .ftz, results of 2^-126 that only the end of the exponents has rounded there become zero. */
+#define FU_LOOPS(plain, maybe, value, tiny)                                                                            \
+    if (!(o->flags & (F_FTZ | F_SAT))) LOOP(u32, plain, canonical(value))                                              \
+    u32 ftz = 0 - (u32)(o->flags & F_FTZ), sat = 0 - (o->flags >> 1 & 1), t_[WARP], hit = 0, *out = AT(x, o->d);       \
+    LANES {                                                                                                            \
+        maybe t_[l] = finished(value, ftz, sat);                                                                       \
+        hit |= ftz & (u32)((t_[l] & 0x7FFFFFFF) == 0x00800000);                                                        \
+    }                                                                                                                  \
+    for (int l = 0; hit && l < WARP; l++) {                                                                            \
+        maybe if ((t_[l] & 0x7FFFFFFF) == 0x00800000 && (tiny)) t_[l] &= 0x80000000;                                   \
+    }                                                                                                                  \
+    LANES {                                                                                                            \
+        out[l] = m & lane_bit[l] ? t_[l] : out[l];                                                                     \
+    }                                                                                                                  \
+    return RUN_NEXT;
+#define FU2(name, pattern, sig, value, tiny)                                                                           \
+    FUNCTION(name) {                                                                                                   \
+        SOURCE(u32, a) SOURCE(u32, b) FU_LOOPS(PLAIN(a) PLAIN(b), MAYBE(a) MAYBE(b), value, tiny)                      \
+    }
+#define FU3(name, pattern, sig, value, tiny)                                                                           \
+    FUNCTION(name) {                                                                                                   \
+        SOURCE(u32, a)                                                                                                 \
+        SOURCE(u32, b) SOURCE(u32, c) FU_LOOPS(PLAIN(a) PLAIN(b) PLAIN(c), MAYBE(a) MAYBE(b) MAYBE(c), value, tiny)    \
     }
 /* Library functions: only the lanes that ask. */
 #define M1(name, pattern, sig, value)                                                                                  \

@@ -1,9 +1,10 @@
 /* exec_mma.c - mma.sync on tiles m16n8kK: f16, bf16, tf32, e4m3, e5m2 and 8-bit integers.
  * Order of accumulation: the exact products are summed in double in ascending k, c is added last, and the sum is
  * rounded once to the type of d (nearest even). The sum in double is within K * 2^-53 * sum|products| of the exact one,
- * so that d in f32 is within half an ulp of it but for near-complete cancellation. Hardware adds fewer bits in an
- * unspecified order: compare within K * 2^-23 * sum|a b|. Integers wrap, or saturate under .satfinite. Thread t holds,
- * in register r of a: row t / 4 + 8 (r & 1), k from (r / 2) 4 e + (t % 4) e on, e elements a register. */
+ * so that d in f32 is within half an ulp of it but for near-complete cancellation. Hardware keeps fewer bits and
+ * truncates: an H200 was found within 2^-23 * sum|a b| for bf16 at k16; compare within K * 2^-23 * (|c| + sum|a b|),
+ * subnormal f16 factors counted as 2^-14. Integers wrap, or saturate under .satfinite. Thread t holds, in register r of
+ * a: row t / 4 + 8 (r & 1), k from (r / 2) 4 e + (t % 4) e on, e elements a register. */
 #include <string.h>
 #include <runtime/cpu/exec_ops.h>
 

@@ -127,14 +127,19 @@ int op_slct(struct exec *x, const struct op *o, u32 m) {
     return RUN_NEXT;
 }
 
-/* bfi d, a, b, c, length: extra holds the length; position and length are bytes. */
+/* bfi d, a, b, c, length: extra holds the length. */
 int op_bfi(struct exec *x, const struct op *o, u32 m) {
     const u32 *position = AT(x, o->c), *length = AT(x, x->code->extra[o->extra]);
     unsigned width = o->width;
     FOR_LANES(l, m) {
         u64 a = width == 64 ? ((const u64 *)AT(x, o->a))[l] : ((const u32 *)AT(x, o->a))[l];
         u64 b = width == 64 ? ((const u64 *)AT(x, o->b))[l] : ((const u32 *)AT(x, o->b))[l];
-        u32 at = position[l] & 0xFF, bits = length[l] & 0xFF;
+        u32 at = position[l],
+            bits = length[l]; /* the 32-bit form sees bytes, the 64-bit one (as hardware does) whole words */
+        if (width == 32) {
+            at &= 0xFF;
+            bits &= 0xFF;
+        }
         u64 field = at >= width ? 0 : (bits >= 64 ? ~0ull : (1ull << bits) - 1) << at;
         u64 value = (b & ~field) | (at >= width ? 0 : a << at & field);
         if (width == 64)

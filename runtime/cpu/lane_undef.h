@@ -5,6 +5,8 @@
 #undef F1
 #undef M1
 #undef F2
+#undef FU2
+#undef FU3
 #undef F3
 #undef E1
 #undef E2

@@ -135,7 +135,7 @@ u64 float_satfinite(enum float_format format, double value, enum rounding roundi
 float f16_to_f32(u16 bits) {
     u32 magnitude = bits & 0x7FFFu, sign = (u32)(bits & 0x8000) << 16, out;
     if (magnitude >= 0x7C00)
-        out = magnitude > 0x7C00 ? 0x7FFFFFFF : sign | 0x7F800000;
+        out = sign | (magnitude > 0x7C00 ? 0x7FFFFFFF : 0x7F800000);
     else if (magnitude >= 0x0400)
         out = sign | ((magnitude << 13) + (112u << 23));
     else {

@@ -312,3 +312,12 @@ void encode_prefetch(struct loader *l, const struct insn *insn, struct op *op) {
     encode_address(l, insn, &insn->operands[0], op);
     check_space(l, insn, &insn->operands[0], op->space);
 }
+
+/* A cache policy is any number here: accesses that carry one ignore it. */
+void encode_policy(struct loader *l, const struct insn *insn, struct op *op) {
+    const char *want = operand_mismatch(l, insn, &insn->operands[0], 'l');
+    if (want || insn->operands[0].kind != O_REG) insn_fail(l, insn, "a 64-bit register for the policy is expected");
+    op->d = encode_operand(l, insn, &insn->operands[0], 64, false);
+    op->a = encode_constant(l, 0, 64);
+    op->run = lanes_best()[L_mov_l];
+}

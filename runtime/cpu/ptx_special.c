@@ -100,7 +100,7 @@ u64 special_value(const struct exec *x, unsigned special, unsigned lane) {
         return g->dynamic_shared;
     case S_total_smem_size:
     case S_aggr_smem_size:
-        return cta->shared_bytes;
+        return (cta->shared_bytes + 127) & ~127u; /* in units of an SM's allocation */
     case S_reserved_smem_offset_begin:
         return 0;
     case S_reserved_smem_offset_end:
