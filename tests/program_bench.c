@@ -74,7 +74,7 @@ static void bench_processes(void) {
     char *nothing[] = {command, version, NULL};
     char *gen[] = {command, verb_gen, kernel, heads, dcp, batch, NULL};
     char *build[] = {command, verb_build, kernel, heads, dcp, batch, NULL};
-    double seconds[MAX_RUNS];
+    double seconds[MAX_RUNS] = {0};
     process_seconds(build); /* fills the cache: what follows is warm */
     char *const *const words[] = {nothing, gen, build};
     static const char *const names[] = {"process: dcpk --version", "process: dcpk gen dcp_value",
@@ -94,7 +94,7 @@ static void bench_expansion(dcpk_gen *gen) {
                                         "dcp_value heads=12 dcp=2 batch=1",
                                         "dcp_value heads=12 dcp=2 batch=17",
                                         "dcp_value heads=12 dcp=8 batch=64 split=1"};
-    double seconds[MAX_RUNS];
+    double seconds[MAX_RUNS] = {0};
     dcpk_error error;
     dcpk_error_init(&error);
     for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {

@@ -23,7 +23,10 @@ char *shell_read_file(const char *path, size_t *length) {
     char *data = malloc(room);
     for (size_t n; data != NULL && (n = fread(data + used, 1, room - used - 1, file)) > 0;) {
         used += n;
-        if (room - used < 2) data = realloc(data, room *= 2);
+        if (room - used >= 2) continue;
+        char *more = realloc(data, room *= 2);
+        if (more == NULL) free(data);
+        data = more;
     }
     fclose(file);
     if (data != NULL) data[used] = '\0';
