@@ -104,6 +104,14 @@ static u64 double_to_float(double v, unsigned from, unsigned to, u32 flags) {
     return saturated(bits, to, flags);
 }
 
+static unsigned fraction_bits(unsigned kind) {
+    return kind == N_F16 ? 10 : kind == N_BF16 ? 7 : kind == N_F32 ? 23 : 52;
+}
+
+static unsigned float_bits(unsigned kind) {
+    return kind == N_F16 || kind == N_BF16 ? 16 : kind == N_F32 ? 32 : 64;
+}
+
 /* NaN keeps its sign and upper payload where f64 takes part, and loses low bits only on the way to tf32. */
 static bool nan_carried(u64 raw, unsigned from, unsigned to, u64 *out) {
     if (from == N_F32 && to == N_TF32) {
@@ -111,14 +119,11 @@ static bool nan_carried(u64 raw, unsigned from, unsigned to, u64 *out) {
         return true;
     }
     if (from != N_F64 && to != N_F64) return false;
-    static const struct {
-        unsigned fraction, bits;
-    } shapes[] = {[N_F16] = {10, 16}, [N_BF16] = {7, 16}, [N_F32] = {23, 32}, [N_F64] = {52, 64}};
-    unsigned in = shapes[from].fraction, wide = shapes[to].fraction;
-    u64 payload = raw & ((1ull << in) - 1), sign = raw >> (shapes[from].bits - 1) & 1;
-    u64 exponent = (1ull << (shapes[to].bits - 1 - wide)) - 1;
+    unsigned in = fraction_bits(from), wide = fraction_bits(to), top = float_bits(to) - 1;
+    u64 payload = raw & ((1ull << in) - 1), sign = raw >> (float_bits(from) - 1) & 1;
+    u64 exponent = (1ull << (top - wide)) - 1;
     payload = (wide >= in ? payload << (wide - in) : payload >> (in - wide)) | 1ull << (wide - 1); /* quiet */
-    *out = sign << (shapes[to].bits - 1) | exponent << wide | payload;
+    *out = sign << top | exponent << wide | payload;
     return true;
 }
 
