@@ -88,6 +88,35 @@ START_TEST(diverged_threads_loop_their_own_counts_and_meet_again) {
 }
 END_TEST
 
+/* Even lanes work in 64-bit registers, odd ones in 32-bit registers that are dead where the others are live: whatever
+ * slots they share, no lane may touch another's. */
+START_TEST(diverged_threads_of_different_widths_keep_their_values) {
+    machine_with(_i ? adverse(1, 1, (uint64_t)_i) : fair(1, 1));
+    numbered();
+    evaluate(
+        "and.b32 f, a, 1; setp.ne.u32 p, f, 0; mov.u32 g, 0; @p bra ODD;\n"
+        "{ .reg .b64 u, v, w; mov.u64 u, A; mov.u64 v, B; mov.u64 w, C;\n"
+        "EVEN: mad.lo.u64 u, u, 3, v; xor.b64 v, v, w; add.u64 w, w, u; add.u32 g, g, 1; setp.lt.u32 p, g, 9; @p bra "
+        "EVEN; mov.u64 D, u; xor.b64 E, v, w; } bra OUT;\n"
+        "ODD: { .reg .b32 k, l, m, n; mov.u32 k, a; mov.u32 l, b; mov.u32 m, c; mov.u32 n, 7;\n"
+        "MORE: mad.lo.u32 k, k, 3, l; xor.b32 l, l, m; add.u32 m, m, k; add.u32 n, n, l; add.u32 g, g, 1; setp.lt.u32 "
+        "p, g, 11; @p bra MORE; cvt.u64.u32 D, k; xor.b32 l, l, m; add.u32 l, l, n; cvt.u64.u32 E, l; }\nOUT:",
+        'l', in, out, 32);
+    for (uint64_t i = 0; i < 32; i++) {
+        uint64_t u = in[i].a, v = in[i].b, w = in[i].c;
+        uint32_t k = (uint32_t)u, l = (uint32_t)v, m = (uint32_t)w, n = 7;
+        for (int g = 0; g < 9; g++)
+            u = u * 3 + v, v ^= w, w += u;
+        for (int g = 0; g < 11; g++)
+            k = k * 3 + l, l ^= m, m += k, n += l;
+        uint64_t d = i & 1 ? k : u, e = i & 1 ? (l ^ m) + n : v ^ w;
+        ck_assert_msg(out[i].d == d && out[i].e == (i & 1 ? (uint32_t)e : e), "lane %d: %llx %llx instead of %llx %llx",
+                      (int)i, (unsigned long long)out[i].d, (unsigned long long)out[i].e, (unsigned long long)d,
+                      (unsigned long long)e);
+    }
+}
+END_TEST
+
 START_TEST(indexed_branches_go_where_the_list_says) {
     machine_with(fair(1, 1));
     numbered();
@@ -229,6 +258,7 @@ int main(void) {
     tcase_add_test(tcase, shfl_reads_the_lane_the_manual_says);
     tcase_add_test(tcase, votes_matches_and_reductions_by_hand);
     tcase_add_test(tcase, diverged_threads_loop_their_own_counts_and_meet_again);
+    tcase_add_loop_test(tcase, diverged_threads_of_different_widths_keep_their_values, 0, 20);
     tcase_add_test(tcase, indexed_branches_go_where_the_list_says);
     tcase_add_loop_test(tcase, a_lane_that_spins_on_another_lanes_store_ends, 0, 6);
     tcase_add_loop_test(tcase, sync_operations_wait_for_all_named_lanes, 0, 6);
