@@ -99,6 +99,24 @@ void exchange_must_be_right(dcpk_gen *gen, const struct exchange_case *shape, in
     scenario_close(scenario);
 }
 
+void exchange_under_schedule(dcpk_gen *gen, int32_t heads, int32_t dcp, uint64_t seed) {
+    static const struct {
+        const char *keys;
+        uint32_t how;
+    } forms[] = {{"", 0},
+                 {"split=1 checked=1", HOW_CHAIN},
+                 {"publish=multicast qh=33 cap=6", HOW_CHAIN},
+                 {"parity=arg checked=1", 0},
+                 {"split=1 gate=0 parity=arg", HOW_PIECES}};
+    /* A wide group pays for every row: it gets five rows in a tenth of its schedules. */
+    static const int32_t batches[][4] = {{5, 2, 1, 5}, {2, 5, 2, 1}, {1, 2, 1}};
+    size_t form = (size_t)(seed % (dcp > 4 ? 3 : 5));
+    const int32_t *b = batches[dcp <= 4 ? seed / 5 % 2 : seed % 10 ? 2 : 0];
+    struct exchange_case shape = {
+        heads, dcp, {b[0], b[1], b[2], b[3]}, dcp > 1 ? forms[form].keys : "", NASTY_ALL, forms[form].how};
+    exchange_must_be_right(gen, &shape, DCPKCPU_RANDOM, seed);
+}
+
 void (*exchange_cpu(struct scenario *scenario, const char *name))(void) {
     void *symbol = scenario_cpu_symbol(scenario, name);
     void (*function)(void) = NULL;

@@ -30,6 +30,11 @@ struct scenario *exchange_open(const struct scenario_options *options);
 /* Opens, runs, fails the test on anything wrong, closes. */
 void exchange_must_be_right(dcpk_gen *gen, const struct exchange_case *shape, int32_t schedule, uint64_t seed);
 
+/* One use of a schedule: the exchange of a shape under the adversary of that seed. The form of the kernels (split,
+ * publish, checked, pitches, chained launches) goes by the seed, so that every form meets every shape and many
+ * schedules. Uses reach past both parities and change batch. */
+void exchange_under_schedule(dcpk_gen *gen, int32_t heads, int32_t dcp, uint64_t seed);
+
 /* A function of cpu.h in the scenario's CPU device: EXCHANGE_CPU(scenario, stall)(1, NULL, 5). */
 #define EXCHANGE_CPU(scenario, name) ((__typeof__(&dcpkcpu_##name))exchange_cpu(scenario, "dcpkcpu_" #name))
 void (*exchange_cpu(struct scenario *scenario, const char *name))(void);

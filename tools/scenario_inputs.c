@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 65536 draws of N(0, 1) in BF16, scaled by 2^shift: fast and good enough for tens of millions of weights. */
+/* Draws of N(0, 1) in BF16: fast, and good enough for tens of millions of weights. */
+enum { TABLE = 8192 };
 struct table {
-    uint16_t normal[65536];
+    uint16_t normal[TABLE];
 };
 
 static void table_fill(struct table *table, struct random *random, double scale) {
-    for (int i = 0; i < 65536; i++) {
+    for (int i = 0; i < TABLE; i++) {
         table->normal[i] = bf16_from_double(scale * random_normal(random));
     }
 }
@@ -24,7 +25,7 @@ static void draw(const struct table *table, struct random *random, uint16_t *to,
     for (size_t i = 0; i < count; i += 4) {
         uint64_t word = random_next(random);
         for (size_t k = 0; k < 4 && i + k < count; k++) {
-            to[i + k] = table->normal[(word >> (16 * k)) & 0xFFFF];
+            to[i + k] = table->normal[(word >> (16 * k)) % TABLE];
         }
     }
 }
