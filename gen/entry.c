@@ -280,7 +280,8 @@ static void write_header(lua_State *L, const dcpk_entry_info *e, const char *con
 }
 
 static int kernel(lua_State *L) {
-    static const char *const fields[] = {"name", "grid", "block", "cluster", "shared", "resident", "min_ctas", "params", NULL};
+    static const char *const fields[] = {"name",     "grid",     "block",  "cluster", "shared",
+                                         "resident", "min_ctas", "params", NULL};
     struct host *host = host_of(L);
     const char *docs[DCPK_IMAGE_MAX_PARAMS] = {NULL};
     if (lua_gettop(L) != 1 || !lua_istable(L, 1))

@@ -133,7 +133,7 @@ double reference_merge_weights(const struct reference_value *in, int32_t row, in
     for (int32_t s = 0; s < in->dcp; s++) {
         weights[s] = sum > 0 ? weights[s] / sum : 0;
     }
-    return top + log2(sum);
+    return sum > 0 ? top + log2(sum) : -INFINITY;
 }
 
 /* A latent that the FP32 merge may round either way: its exact sum lies as near to the middle of two BF16 numbers as

@@ -85,7 +85,7 @@ static bool add_row(struct table *table, const struct scenario_kernel *row, bool
         table_number(table, "%.3g", row->error);
         table_number(table, "%.3g", row->bound);
         table_text(table, row->measure);
-        good = row->relative <= bound && row->error <= row->bound;
+        good = row->relative <= bound && row->error <= row->bound && row->wrong == 0;
     } else {
         for (int i = 0; i < 5; i++)
             table_text(table, "-");

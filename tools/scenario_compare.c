@@ -229,7 +229,7 @@ static void keep(struct scenario *s, const char *kernel, int32_t batch, const ch
 
 dcpk_status scenario_check(struct scenario *s, int32_t index, int32_t r, struct scenario_check *check,
                            dcpk_error *error) {
-    struct scenario_check own;
+    struct scenario_check own = {0};
     struct use *use = &s->use[index];
     struct rank *rank = &s->ranks[r];
     check = check ? check : &own;
@@ -274,7 +274,7 @@ static uint64_t count_disarmed(const char *name, const uint32_t *words, uint64_t
 
 dcpk_status scenario_scan(struct scenario *s, int32_t r, struct scenario_scan *scan, dcpk_error *error) {
     struct rank *rank = &s->ranks[r];
-    struct scenario_scan own;
+    struct scenario_scan own = {0};
     dcpk_box_layout layout = {.size = sizeof layout};
     dcpk_box_shape shape = {
         .size = sizeof shape, .dcp = s->dcp, .heads = s->heads, .cap = s->base.cap, .qh = s->base.qh};
@@ -290,7 +290,7 @@ dcpk_status scenario_scan(struct scenario *s, int32_t r, struct scenario_scan *s
     char *bytes = malloc(layout.shared_bytes);
     status = bytes ? dcpk_mem_read(rank->device, bytes, dcpk_box_base(rank->box), layout.shared_bytes, error)
                    : scenario_fail(error, DCPK_E_NOMEM, "no memory to read a box");
-    if (status == DCPK_OK) {
+    if (bytes && status == DCPK_OK) {
         uint64_t cap = (uint64_t)s->base.cap, slots = 2 * (uint64_t)s->dcp * cap * (uint64_t)s->heads;
         const uint32_t *control = (const uint32_t *)(const void *)(bytes + layout.control);
         scan->next = control[0];

@@ -31,8 +31,9 @@ DCPK_API dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const d
                                      dcpk_layer **out, dcpk_error *error);
 DCPK_API dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error);
 
-/* Launches one use of the box on the stream. flags: enum dcpk_launch_flags (FIRST is implied for the first kernel; NO_PDL and
- * FRESH_WEIGHTS concern the edge before it, CHAIN_WAITS also the trigger of the last one). Refuses before it launches anything. */
+/* Launches one use of the box on the stream. flags: enum dcpk_launch_flags (FIRST is implied for the first kernel;
+ * NO_PDL and FRESH_WEIGHTS concern the edge before it, CHAIN_WAITS also the trigger of the last one). Refuses before it
+ * launches anything. */
 DCPK_API dcpk_status dcpk_layer_step(dcpk_layer *layer, const dcpk_args *args, void *stream, uint32_t flags,
                                      dcpk_error *error);
 
