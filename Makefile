@@ -111,7 +111,7 @@ $(BUILD)/tests/test_cpu_%: $(BUILD)/tests/test_cpu_%.o $(BUILD)/libdcpkcpu.a
 # Where there is a toolkit, our own view of the driver's interface is held against its header.
 $(BUILD)/tests/test_driver.o: CFLAGS_ALL += -idirafter $(or $(CUDA_HOME),/usr/local/cuda)/include
 # A driver library that runs nothing and records everything, for suites about loading and launching.
-$(BUILD)/tests/libfakecuda.so: $(BUILD)/tests/drivers/fake_driver.o
+$(BUILD)/tests/libfakecuda.so: $(call obj,$(wildcard tests/drivers/*.c))
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -o $@ $^
 # Programs that suites start: tests/program_NAME.c -> build/tests/NAME. Those that need the libraries say so here.

@@ -1,5 +1,5 @@
 /* fake_driver.c - libfakecuda.so: see fake_driver.h. Exports the cu* names of runtime/driver.def. */
-#include "tests/fake_driver.h"
+#include "tests/drivers/fake_inside.h"
 
 #include "runtime/driver_types.h"
 
@@ -7,17 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define EXPORT __attribute__((visibility("default")))
-/* Every entry point: its prototype (ours, so none is declared before), then the record and the planned failure. */
-#define ENTRY(name, ...)                                                                                               \
-    EXPORT cu_result name(__VA_ARGS__);                                                                                \
-    EXPORT cu_result name(__VA_ARGS__)
-#define BEGIN                                                                                                          \
-    do {                                                                                                               \
-        int planned = begin(__func__);                                                                                 \
-        if (planned != 0) return planned;                                                                              \
-    } while (0)
 
 enum { STACK = 64, OBJECTS = 64 };
 
@@ -32,10 +21,6 @@ static struct {
     void *self;
     bool in_graph;
 } objects[OBJECTS];
-
-struct allocation { /* before each block of memory: cuMemFree checks it */
-    uint64_t magic;
-};
 
 EXPORT struct fake_driver *fake_driver(void) {
     return &state;
@@ -71,7 +56,7 @@ EXPORT void fake_drop_graph(void) {
         }
 }
 
-static int begin(const char *name) {
+int fake_begin(const char *name) {
     int planned = 0;
     pthread_mutex_lock(&lock);
     if (state.calls < FAKE_CALLS) state.call[state.calls] = name;
@@ -82,6 +67,10 @@ static int begin(const char *name) {
         planned = state.fail_with;
     pthread_mutex_unlock(&lock);
     return planned;
+}
+
+int fake_depth(void) {
+    return depth;
 }
 
 static int device_of(cu_context context) {
@@ -204,90 +193,18 @@ ENTRY(cuCtxEnablePeerAccess, cu_context peer, unsigned flags) {
     return DRIVER_OK;
 }
 
-/* ---- memory ---- */
-static void *take(size_t bytes) {
-    char *block = aligned_alloc(256, (bytes + 511) / 256 * 256);
-    if (block == NULL) return NULL;
-    ((struct allocation *)(void *)block)->magic = 0xDC9CDC9Cu;
-    return block + 256;
-}
-static bool give_back(void *memory) {
-    char *block = (char *)memory - 256;
-    if (((struct allocation *)(void *)block)->magic != 0xDC9CDC9Cu) return false;
-    ((struct allocation *)(void *)block)->magic = 0;
-    free(block);
-    return true;
-}
-static void *at(cu_ptr address) {
-    return (void *)(uintptr_t)address;
-}
-ENTRY(cuMemAlloc_v2, cu_ptr *address, size_t bytes) {
-    BEGIN;
-    if (depth == 0) return DRIVER_INVALID_CONTEXT;
-    void *memory = take(bytes);
-    if (memory == NULL) return DRIVER_OUT_OF_MEMORY;
-    *address = (cu_ptr)(uintptr_t)memory;
-    state.memory++;
-    return DRIVER_OK;
-}
-ENTRY(cuMemFree_v2, cu_ptr address) {
-    BEGIN;
-    if (depth == 0 || !give_back(at(address))) return DRIVER_INVALID_VALUE;
-    state.memory--;
-    return DRIVER_OK;
-}
-ENTRY(cuMemHostAlloc, void **host, size_t bytes, unsigned flags) {
-    BEGIN;
-    if (depth == 0 || flags != (DRIVER_HOST_PORTABLE | DRIVER_HOST_MAPPED)) return DRIVER_INVALID_VALUE;
-    *host = take(bytes);
-    if (*host == NULL) return DRIVER_OUT_OF_MEMORY;
-    state.host++;
-    return DRIVER_OK;
-}
-ENTRY(cuMemFreeHost, void *host) {
-    BEGIN;
-    if (!give_back(host)) return DRIVER_INVALID_VALUE;
-    state.host--;
-    return DRIVER_OK;
-}
-ENTRY(cuMemHostGetDevicePointer_v2, cu_ptr *address, void *host, unsigned flags) {
-    BEGIN;
-    if (flags != 0) return DRIVER_INVALID_VALUE;
-    *address = (cu_ptr)(uintptr_t)host;
-    return DRIVER_OK;
-}
-ENTRY(cuMemcpyHtoDAsync_v2, cu_ptr to, const void *from, size_t bytes, cu_stream stream) {
-    BEGIN;
-    (void)stream;
-    memcpy(at(to), from, bytes);
-    return DRIVER_OK;
-}
-ENTRY(cuMemcpyDtoHAsync_v2, void *to, cu_ptr from, size_t bytes, cu_stream stream) {
-    BEGIN;
-    (void)stream;
-    memcpy(to, at(from), bytes);
-    return DRIVER_OK;
-}
-ENTRY(cuMemsetD32Async, cu_ptr to, unsigned value, size_t words, cu_stream stream) {
-    BEGIN;
-    (void)stream;
-    for (size_t i = 0; i < words; i++)
-        memcpy((char *)at(to) + 4 * i, &value, 4);
-    return DRIVER_OK;
-}
-
 /* ---- streams ---- */
 ENTRY(cuStreamCreate, cu_stream *stream, unsigned flags) {
     BEGIN;
     if (depth == 0 || flags != DRIVER_STREAM_NON_BLOCKING) return DRIVER_INVALID_VALUE;
-    *stream = take(1);
+    *stream = fake_take(1);
     if (*stream == NULL) return DRIVER_OUT_OF_MEMORY;
     state.streams++;
     return DRIVER_OK;
 }
 ENTRY(cuStreamDestroy_v2, cu_stream stream) {
     BEGIN;
-    if (!give_back(stream)) return DRIVER_INVALID_HANDLE;
+    if (!fake_give_back(stream)) return DRIVER_INVALID_HANDLE;
     state.streams--;
     return DRIVER_OK;
 }
@@ -347,21 +264,21 @@ ENTRY(cuGraphRetainUserObject, cu_graph graph, cu_user_object object, unsigned r
 /* ---- code ---- */
 ENTRY(cuLibraryLoadData, cu_library *library, const void *code, int *jit_options, void **jit_values, unsigned jit_count,
       int *options, void **values, unsigned count) {
-    int planned = begin(__func__);
+    int planned = fake_begin(__func__);
     (void)options, (void)values, (void)count;
     if (memcmp(code, "\177ELF", 4) != 0) return DRIVER_INVALID_IMAGE;
     for (unsigned i = 0; planned != 0 && state.jit_log != NULL && i + 1 < jit_count; i++)
         if (jit_options[i] == DRIVER_JIT_ERROR_LOG && jit_options[i + 1] == DRIVER_JIT_ERROR_LOG_BYTES)
             snprintf(jit_values[i], (size_t)(uintptr_t)jit_values[i + 1], "%s", state.jit_log);
     if (planned != 0) return planned;
-    *library = take(1);
+    *library = fake_take(1);
     if (*library == NULL) return DRIVER_OUT_OF_MEMORY;
     state.libraries++;
     return DRIVER_OK;
 }
 ENTRY(cuLibraryUnload, cu_library library) {
     BEGIN;
-    if (!give_back(library)) return DRIVER_INVALID_HANDLE;
+    if (!fake_give_back(library)) return DRIVER_INVALID_HANDLE;
     state.libraries--;
     return DRIVER_OK;
 }
@@ -432,94 +349,4 @@ ENTRY(cuLaunchKernelEx, const cu_launch_config *config, cu_function function, vo
     cu_result result = record_launch(config, function, parameters);
     pthread_mutex_unlock(&lock);
     return result;
-}
-
-/* ---- virtual memory, multicast ---- */
-ENTRY(cuMemGetAllocationGranularity, size_t *bytes, const cu_mem_properties *properties, int option) {
-    BEGIN;
-    (void)properties, (void)option;
-    *bytes = 65536;
-    return DRIVER_OK;
-}
-ENTRY(cuMemCreate, cu_mem *handle, size_t bytes, const cu_mem_properties *properties, unsigned long long flags) {
-    BEGIN;
-    if (bytes % 65536 != 0 || properties->type != DRIVER_MEM_PINNED || flags != 0) return DRIVER_INVALID_VALUE;
-    void *memory = take(bytes);
-    if (memory == NULL) return DRIVER_OUT_OF_MEMORY;
-    *handle = (cu_mem)(uintptr_t)memory;
-    state.handles++;
-    return DRIVER_OK;
-}
-ENTRY(cuMemRelease, cu_mem handle) {
-    BEGIN;
-    if (!give_back(at(handle))) return DRIVER_INVALID_VALUE;
-    state.handles--;
-    return DRIVER_OK;
-}
-ENTRY(cuMemAddressReserve, cu_ptr *address, size_t bytes, size_t alignment, cu_ptr hint, unsigned long long flags) {
-    BEGIN;
-    (void)alignment, (void)hint, (void)flags;
-    void *memory = take(bytes);
-    if (memory == NULL) return DRIVER_OUT_OF_MEMORY;
-    *address = (cu_ptr)(uintptr_t)memory;
-    state.reservations++;
-    return DRIVER_OK;
-}
-ENTRY(cuMemAddressFree, cu_ptr address, size_t bytes) {
-    BEGIN;
-    (void)bytes;
-    if (!give_back(at(address))) return DRIVER_INVALID_VALUE;
-    state.reservations--;
-    return DRIVER_OK;
-}
-ENTRY(cuMemMap, cu_ptr address, size_t bytes, size_t offset, cu_mem handle, unsigned long long flags) {
-    BEGIN;
-    if (address == 0 || bytes == 0 || offset != 0 || handle == 0 || flags != 0) return DRIVER_INVALID_VALUE;
-    state.mappings++;
-    return DRIVER_OK;
-}
-ENTRY(cuMemUnmap, cu_ptr address, size_t bytes) {
-    BEGIN;
-    (void)address, (void)bytes;
-    state.mappings--;
-    return DRIVER_OK;
-}
-ENTRY(cuMemSetAccess, cu_ptr address, size_t bytes, const cu_mem_access *access, size_t count) {
-    BEGIN;
-    if (address == 0 || bytes == 0 || count == 0 || access[0].flags != DRIVER_MEM_READ_WRITE)
-        return DRIVER_INVALID_VALUE;
-    return DRIVER_OK;
-}
-ENTRY(cuMulticastGetGranularity, size_t *bytes, const cu_multicast_properties *properties, int option) {
-    BEGIN;
-    (void)option;
-    if (properties->devices < 2) return DRIVER_INVALID_VALUE;
-    *bytes = 2 << 20;
-    return DRIVER_OK;
-}
-ENTRY(cuMulticastCreate, cu_mem *handle, const cu_multicast_properties *properties) {
-    BEGIN;
-    if (properties->bytes % (2 << 20) != 0) return DRIVER_INVALID_VALUE;
-    *handle = (cu_mem)(uintptr_t)take(1);
-    state.handles++;
-    return DRIVER_OK;
-}
-ENTRY(cuMulticastAddDevice, cu_mem handle, cu_device device) {
-    BEGIN;
-    (void)handle, (void)device;
-    return DRIVER_OK;
-}
-ENTRY(cuMulticastBindMem, cu_mem handle, size_t offset, cu_mem memory, size_t memory_offset, size_t bytes,
-      unsigned long long flags) {
-    BEGIN;
-    (void)memory_offset, (void)flags;
-    if (handle == 0 || memory == 0 || offset != 0 || bytes % (2 << 20) != 0) return DRIVER_INVALID_VALUE;
-    state.bindings++;
-    return DRIVER_OK;
-}
-ENTRY(cuMulticastUnbind, cu_mem handle, cu_device device, size_t offset, size_t bytes) {
-    BEGIN;
-    (void)handle, (void)device, (void)offset, (void)bytes;
-    state.bindings--;
-    return DRIVER_OK;
 }
