@@ -1,26 +1,10 @@
-/* test_protocol.c - when a rank stops, or ranks disagree: everyone leaves in time, outputs are NaN or right, the status
- * names what never came, and after a re-arm under barriers the exchange is right again, whatever words come late. May
- * call: tests/exchange.h, include/dcpk. Time is the CPU device's own. */
-#include <tests/exchange.h>
-
-#include <tools/numbers.h>
-#include <tools/reference.h>
+/* test_protocol.c - when a rank stops: everyone leaves in time, outputs are NaN or right, the status names what never
+ * came, and after a re-arm under barriers the exchange is right again, whatever words come late. May call:
+ * tests/ranks.h, include/dcpk. Time is the CPU device's own. */
+#include <tests/ranks.h>
 
 #include <check.h>
 #include <string.h>
-
-enum { DEAD = 1, RANKS = 3, HEADS = 2, BATCH = 18, CAP = 20, USES = 5 };
-static const uint64_t bound = 2000000; /* ns */
-
-static dcpk_gen *gen;
-
-static void open_gen(void) {
-    gen = exchange_gen(NULL);
-}
-
-static void close_gen(void) {
-    dcpk_gen_close(gen);
-}
 
 static uint64_t virtual_ns(struct scenario *s) {
     dcpkcpu_counters counters = {.size = sizeof counters};
@@ -28,65 +12,23 @@ static uint64_t virtual_ns(struct scenario *s) {
     return counters.virtual_ns;
 }
 
-static struct scenario *open_ranks(const char *keys, uint32_t how, int32_t schedule, uint64_t seed) {
-    struct exchange_case shape = {HEADS, RANKS, {5, BATCH, BATCH, 5, BATCH}, keys, 0, how};
-    struct scenario_options options;
-    dcpkcpu_options cpu;
-    exchange_options(&options, &cpu, gen, &shape, schedule, seed);
-    options.cap = CAP;
-    options.bound_ns = bound;
-    return exchange_open(&options);
-}
-
-static dcpk_box_state status_of(struct scenario *s, int32_t rank) {
-    dcpk_box_state state = {.size = sizeof state};
-    ck_assert_int_eq(dcpk_box_status(scenario_box(s, rank), &state, NULL), DCPK_OK);
-    return state;
-}
-
-static void use_is_right(struct scenario *s, int32_t use) {
-    dcpk_error error;
-    dcpk_error_init(&error);
-    for (int32_t r = 0; r < RANKS; r++) {
-        struct scenario_check check;
-        MUST(scenario_check(s, use, r, &check, &error));
-        ck_assert_msg(check.first[0] == '\0', "use %d rank %d: %s", use, r, check.first);
-    }
-}
-
-static void boxes_are_armed(struct scenario *s, uint32_t uses) {
-    dcpk_error error;
-    dcpk_error_init(&error);
-    for (int32_t r = 0; r < RANKS; r++) {
-        struct scenario_scan scan;
-        MUST(scenario_scan(s, r, &scan, &error));
-        ck_assert_msg(scan.first[0] == '\0', "rank %d: %s", r, scan.first);
-        ck_assert_uint_eq(scan.next, uses);
-        ck_assert_uint_eq(scan.current, uses - 1);
-        ck_assert_uint_eq(scan.abort, 0);
-    }
-}
-
-static void sync_all(struct scenario *s) {
-    dcpk_error error;
-    dcpk_error_init(&error);
-    for (int32_t r = 0; r < RANKS; r++) {
-        MUST(scenario_sync(s, r, &error));
-    }
-}
-
 /* ---- what a dead rank leaves behind -------------------------------------------------------------- */
+
+static dcpk_box_layout layout_of_boxes(void) {
+    dcpk_box_shape shape = {.size = sizeof shape, .dcp = RANKS, .heads = HEADS, .cap = CAP};
+    dcpk_box_layout layout = {.size = sizeof layout};
+    ck_assert_int_eq(dcpk_box_layout_of(&shape, &layout, NULL), DCPK_OK);
+    return layout;
+}
 
 /* The word that the record names, in the mailbox of the rank that wrote the record. */
 static uint32_t named_word(struct scenario *s, const dcpk_box_state *state) {
-    dcpk_box_shape shape = {.size = sizeof shape, .dcp = RANKS, .heads = HEADS, .cap = CAP};
-    dcpk_box_layout layout = {.size = sizeof layout};
+    dcpk_box_layout layout = layout_of_boxes();
     dcpk_error error;
     uint32_t value = 0;
     uint64_t row = (uint64_t)state->row, other = (uint64_t)state->head_or_source, word = (uint64_t)state->word,
              parity = state->use & 1;
     dcpk_error_init(&error);
-    MUST(dcpk_box_layout_of(&shape, &layout, &error));
     uint64_t at = 0, slot = ((parity * RANKS + other) * CAP + row) * HEADS;
     if (state->mailbox == DCPK_MAILBOX_Q) {
         ck_assert_uint_lt(word, 144);
@@ -107,7 +49,7 @@ static uint32_t named_word(struct scenario *s, const dcpk_box_state *state) {
 
 /* Dead, by the record of a rank that lives, which names a word that rank DEAD owes and that indeed never came. */
 static void status_names_the_missing_word(struct scenario *s, int32_t rank) {
-    dcpk_box_state state = status_of(s, rank);
+    dcpk_box_state state = ranks_status(s, rank);
     ck_assert_int_eq(state.dead, 1);
     ck_assert_msg(state.by_rank >= 0 && state.by_rank < RANKS && state.by_rank != DEAD, "by rank %d", state.by_rank);
     ck_assert_uint_ge(state.use, 1);
@@ -121,31 +63,6 @@ static void status_names_the_missing_word(struct scenario *s, int32_t rank) {
     uint32_t armed = state.mailbox == DCPK_MAILBOX_PARTIAL ? 0x80000000u : 0xFFFFFFFFu;
     ck_assert_msg(named_word(s, &state) == armed, "%s, but it is %08x", state.text, named_word(s, &state));
     ck_assert_msg(strstr(state.text, "rank 1's ") != NULL, "%s", state.text);
-}
-
-/* A tile is 16 rows of one head. Each is NaN as a whole, or right as a whole. Returns how many are NaN. */
-static int32_t tiles_are_nan_or_right(struct scenario *s, int32_t use, int32_t rank, int32_t batch) {
-    dcpk_error error;
-    struct scenario_check check;
-    int32_t dead = 0;
-    dcpk_error_init(&error);
-    MUST(scenario_check(s, use, rank, &check, &error));
-    ck_assert_msg(check.value_wrong == check.output_nans, "%s", check.first);
-    const uint16_t *output = scenario_output(s, use, rank);
-    for (int32_t tile = 0; tile < (batch + 15) / 16; tile++) {
-        for (int32_t head = 0; head < HEADS; head++) {
-            int32_t nans = 0, all = 0;
-            for (int32_t row = 16 * tile; row < batch && row < 16 * tile + 16; row++) {
-                for (int v = 0; v < REF_VALUE; v++, all++) {
-                    nans += bf16_is_nan(output[(row * HEADS + head) * REF_VALUE + v]);
-                }
-            }
-            ck_assert_msg(nans == 0 || nans == all, "use %d rank %d tile %d head %d: %d of %d values are NaN", use,
-                          rank, tile, head, nans, all);
-            dead += nans != 0;
-        }
-    }
-    return dead;
 }
 
 /* ---- a rank stops -------------------------------------------------------------------------------- */
@@ -193,7 +110,7 @@ static uint64_t measure_use_0(struct scenario *s, enum scenario_phase wanted) {
         for (int32_t r = 0; r < RANKS; r++) {
             MUST(scenario_launch_phase(s, 0, r, 0, (enum scenario_phase)phase, DCPK_LAUNCH_NO_PDL, &error));
         }
-        sync_all(s);
+        ranks_sync(s);
         EXCHANGE_CPU(s, get_counters)(&after);
         if (phase == (int)wanted) {
             spent = (after.warp_instructions - before.warp_instructions) / RANKS;
@@ -224,14 +141,14 @@ static void others_leave(struct scenario *s, const struct stop *stop) {
         MUST(scenario_sync(s, r, &error));
     }
     uint64_t took = virtual_ns(s) - begin;
-    ck_assert_msg(took < 4 * bound, "left after %llu ns", (unsigned long long)took);
+    ck_assert_msg(took < 4 * RANKS_BOUND_NS, "left after %llu ns", (unsigned long long)took);
     for (int32_t r = 0; r < RANKS; r++) {
         if (r == DEAD) {
             continue;
         }
         status_names_the_missing_word(s, r);
-        int32_t dead = tiles_are_nan_or_right(s, 1, r, BATCH), all = HEADS * 2;
-        ck_assert_int_eq(tiles_are_nan_or_right(s, 2, r, BATCH), all);
+        int32_t dead = ranks_tiles_are_nan_or_right(s, 1, r, BATCH), all = HEADS * 2;
+        ck_assert_int_eq(ranks_tiles_are_nan_or_right(s, 2, r, BATCH), all);
         if (stop->whole) {
             ck_assert_int_eq(dead, all);
         }
@@ -249,37 +166,18 @@ static void rank_comes_back(struct scenario *s, const struct stop *stop) {
         ck_assert_int_eq(EXCHANGE_CPU(s, hold_stores)(DEAD, -1, 0), 0);
     }
     MUST(scenario_sync(s, DEAD, &error));
-    ck_assert_int_eq(status_of(s, DEAD).dead, 1);
-    ck_assert_int_eq(tiles_are_nan_or_right(s, 2, DEAD, BATCH), HEADS * 2);
-}
-
-static void uses_after_rearm_are_right(struct scenario *s) {
-    dcpk_error error;
-    dcpk_error_init(&error);
-    MUST(scenario_rearm(s, NULL, &error));
-    for (int32_t r = 0; r < RANKS; r++) {
-        ck_assert_int_eq(status_of(s, r).dead, 0);
-    }
-    boxes_are_armed(s, 0);
-    for (int32_t use = 1; use < USES; use++) {
-        MUST(scenario_reset(s, use, &error));
-        MUST(scenario_launch(s, use, &error));
-    }
-    sync_all(s);
-    for (int32_t use = 1; use < USES; use++) {
-        use_is_right(s, use);
-    }
-    boxes_are_armed(s, USES - 1);
+    ck_assert_int_eq(ranks_status(s, DEAD).dead, 1);
+    ck_assert_int_eq(ranks_tiles_are_nan_or_right(s, 2, DEAD, BATCH), HEADS * 2);
 }
 
 static void survive(const struct stop *stop, int32_t schedule, uint64_t seed) {
-    struct scenario *s = open_ranks(stop->keys, HOW_PIECES, schedule, seed);
+    struct scenario *s = ranks_open(stop->keys, HOW_PIECES, schedule, seed);
     uint64_t whole = measure_use_0(s, stop->phase);
-    use_is_right(s, 0);
+    ranks_use_is_right(s, 0);
     stop_rank(s, stop, whole * stop->percent / 100);
     others_leave(s, stop);
     rank_comes_back(s, stop);
-    uses_after_rearm_are_right(s);
+    ranks_are_right_after_rearm(s);
     scenario_close(s);
 }
 
@@ -293,11 +191,115 @@ START_TEST(dead_rank_is_left_named_and_rejoined_in_random_order) {
 }
 END_TEST
 
+/* Ranks but 0 would wait for ten seconds: it is rank 0 whose poll expires and whose record counts. */
+static void only_rank_0_loses_patience(struct scenario *s) {
+    uint64_t patience = 10000 * UINT64_C(1000000);
+    for (int32_t r = 1; r < RANKS; r++) {
+        dcpk_box *box = scenario_box(s, r);
+        ck_assert_int_eq(dcpk_mem_write(dcpk_box_device(box), dcpk_box_base(box) + 16, &patience, 8, NULL), DCPK_OK);
+    }
+}
+
+START_TEST(abort_of_one_rank_reaches_all) {
+    struct scenario *s = ranks_open("", HOW_PIECES, DCPKCPU_FAIR, 0);
+    measure_use_0(s, PHASE_PUSH);
+    only_rank_0_loses_patience(s);
+    stop_rank(s, &stops[1], 0);
+    others_leave(s, &stops[1]); /* within rank 0's bound, not their own */
+    rank_comes_back(s, &stops[1]);
+    for (int32_t r = 0; r < RANKS; r++) {
+        struct scenario_scan scan;
+        ck_assert_int_eq(ranks_status(s, r).by_rank, 0);
+        ck_assert_int_eq(scenario_scan(s, r, &scan, NULL), DCPK_OK);
+        ck_assert_uint_eq(scan.abort, 1); /* rank 0, and one */
+    }
+    ranks_are_right_after_rearm(s);
+    scenario_close(s);
+}
+END_TEST
+
+/* One word of all that rank DEAD owes rank 0 in use 1 (parity 1). head: of the owner, or for the query one of DEAD's.
+ */
+struct missing {
+    enum dcpk_mailbox mailbox;
+    const char *keys, *entry;
+    int32_t row, head, word;
+};
+static const struct missing missing_words[] = {
+    {DCPK_MAILBOX_Q, "", "dcpk_query_push", 7, 1, 77},
+    {DCPK_MAILBOX_Q, "checked=1", "dcpk_query_push", 17, 0, 143},
+    {DCPK_MAILBOX_LEDGER, "checked=1", "dcpk_query_push", 0, 0, 0},
+    {DCPK_MAILBOX_LSE, "", "dcpk_dcp_value", 9, 1, 0},
+    {DCPK_MAILBOX_LSE, "split=1", "dcpk_dcp_value_push", 17, 0, 0},
+    {DCPK_MAILBOX_PARTIAL, "", "dcpk_dcp_value", 5, 1, 201},
+    {DCPK_MAILBOX_PARTIAL, "split=1", "dcpk_dcp_value_push", 16, 0, 2},
+};
+
+static void fill_words(struct scenario *s, uint64_t offset, uint32_t value, uint64_t words) {
+    dcpk_box *box = scenario_box(s, 0);
+    ck_assert_int_eq(dcpk_mem_fill32(dcpk_box_device(box), dcpk_box_base(box) + offset, value, words, NULL), DCPK_OK);
+}
+
+/* Everything that DEAD would send to rank 0, put there by hand, but for the one word. */
+static void send_for_dead(struct scenario *s, const struct missing *missing) {
+    dcpk_box_layout layout = layout_of_boxes();
+    uint64_t slots = (1 * RANKS + DEAD) * (uint64_t)CAP * HEADS, row = (uint64_t)missing->row;
+    uint64_t slot = slots + row * HEADS + (uint64_t)missing->head, head = DEAD * HEADS + (uint64_t)missing->head;
+    bool query = missing->mailbox == DCPK_MAILBOX_Q || missing->mailbox == DCPK_MAILBOX_LEDGER;
+    for (uint64_t b = 0; b < BATCH && query; b++) {
+        fill_words(s, layout.q + ((CAP + b) * RANKS + DEAD) * HEADS * 576, 0x01020304, HEADS * 144);
+    }
+    if (query) {
+        fill_words(s, layout.ledger + (RANKS + DEAD) * 4, 1u << 14 | BATCH << 4 | 1, 1);
+    } else {
+        fill_words(s, layout.lse + slots * 4, 0, BATCH * HEADS);
+        fill_words(s, layout.partial + slots * 1024, 0x3F803F80, BATCH * HEADS * 256);
+    }
+    switch (missing->mailbox) {
+    case DCPK_MAILBOX_Q:
+        fill_words(s, layout.q + ((CAP + row) * RANKS * HEADS + head) * 576 + 4 * (uint64_t)missing->word, 0xFFFFFFFF,
+                   1);
+        break;
+    case DCPK_MAILBOX_LEDGER:
+        fill_words(s, layout.ledger + (RANKS + DEAD) * 4, 0xFFFFFFFF, 1);
+        break;
+    case DCPK_MAILBOX_LSE:
+        fill_words(s, layout.lse + slot * 4, 0xFFFFFFFF, 1);
+        break;
+    default:
+        fill_words(s, layout.partial + slot * 1024 + 4 * (uint64_t)missing->word, 0x80000000, 1);
+    }
+}
+
+START_TEST(record_names_the_very_word) {
+    const struct missing *missing = &missing_words[_i];
+    struct stop stop = {missing->entry, missing->keys, PHASE_PUSH, 0, false, false};
+    struct scenario *s = ranks_open(missing->keys, HOW_PIECES, DCPKCPU_FAIR, 0);
+    measure_use_0(s, PHASE_PUSH);
+    only_rank_0_loses_patience(s);
+    send_for_dead(s, missing);
+    stop_rank(s, &stop, 0);
+    ck_assert_int_eq(scenario_sync(s, 0, NULL), DCPK_OK);
+    dcpk_box_state state = ranks_status(s, 0);
+    ck_assert_int_eq(state.dead, 1);
+    ck_assert_int_eq(state.by_rank, 0);
+    ck_assert_uint_eq(state.use, 1);
+    ck_assert_int_eq(state.mailbox, missing->mailbox);
+    ck_assert_int_eq(state.row, missing->row);
+    bool query = missing->mailbox == DCPK_MAILBOX_Q, partial = missing->mailbox == DCPK_MAILBOX_PARTIAL;
+    ck_assert_int_eq(state.head_or_source, query ? DEAD * HEADS + missing->head : DEAD);
+    ck_assert_int_eq(state.word, query ? missing->word : partial ? missing->head * 256 + missing->word : missing->head);
+    rank_comes_back(s, &stop);
+    ranks_are_right_after_rearm(s);
+    scenario_close(s);
+}
+END_TEST
+
 /* The counters stand still under abort: a rank that never got query rows opened the use and did not close it. */
 START_TEST(dead_box_moves_no_counter) {
     dcpk_error error;
     dcpk_error_init(&error);
-    struct scenario *s = open_ranks("", HOW_PIECES, DCPKCPU_FAIR, 0);
+    struct scenario *s = ranks_open("", HOW_PIECES, DCPKCPU_FAIR, 0);
     measure_use_0(s, PHASE_PUSH);
     stop_rank(s, &stops[1], 0);
     others_leave(s, &stops[1]);
@@ -318,7 +320,7 @@ START_TEST(rearm_without_a_rank_fails_and_refills_nothing) {
     struct scenario_scan before, after;
     int32_t joined[RANKS] = {1, 0, 1};
     dcpk_error_init(&error);
-    struct scenario *s = open_ranks("", HOW_PIECES, DCPKCPU_FAIR, 0);
+    struct scenario *s = ranks_open("", HOW_PIECES, DCPKCPU_FAIR, 0);
     measure_use_0(s, PHASE_PUSH);
     stop_rank(s, &stops[9], 0);
     others_leave(s, &stops[9]);
@@ -343,10 +345,10 @@ END_TEST
 START_TEST(rearm_of_a_living_box_between_uses_is_allowed) {
     dcpk_error error;
     dcpk_error_init(&error);
-    struct scenario *s = open_ranks("", 0, DCPKCPU_FAIR, 0);
+    struct scenario *s = ranks_open("", 0, DCPKCPU_FAIR, 0);
     MUST(scenario_launch(s, 0, &error));
-    sync_all(s);
-    uses_after_rearm_are_right(s);
+    ranks_sync(s);
+    ranks_are_right_after_rearm(s);
     scenario_close(s);
 }
 END_TEST
@@ -360,7 +362,7 @@ START_TEST(rearm_of_one_rank_fails_when_the_barrier_does) {
     dcpk_error error;
     int calls = 0;
     dcpk_error_init(&error);
-    struct scenario *s = open_ranks("", 0, DCPKCPU_FAIR, 0);
+    struct scenario *s = ranks_open("", 0, DCPKCPU_FAIR, 0);
     ck_assert_int_eq(dcpk_box_rearm(scenario_box(s, 0), never_arrives, &calls, &error), DCPK_E_BOX_DEAD);
     ck_assert_int_eq(calls, 1);
     ck_assert_int_eq(scenario_launch_rank(s, 0, 0, 0, &error), DCPK_E_BOX_DEAD);
@@ -368,159 +370,19 @@ START_TEST(rearm_of_one_rank_fails_when_the_barrier_does) {
 }
 END_TEST
 
-/* ---- ranks disagree ------------------------------------------------------------------------------ */
-
-static const char *const checked_forms[] = {"checked=1", "checked=1 split=1", "checked=1 publish=multicast"};
-
-START_TEST(ranks_with_different_batch_are_named) {
-    dcpk_error error;
-    dcpk_error_init(&error);
-    struct scenario *s = open_ranks(checked_forms[_i], 0, DCPKCPU_FAIR, 0);
-    MUST(scenario_launch(s, 0, &error));
-    for (int32_t r = 0; r < RANKS; r++) {
-        MUST(scenario_launch_rank(s, 1, r, r == DEAD ? 5 : 0, &error));
-    }
-    sync_all(s);
-    for (int32_t r = 0; r < RANKS; r++) {
-        dcpk_box_state state = status_of(s, r);
-        uint32_t odd = 1u << 14 | 5 << 4 | 1, even = 1u << 14 | BATCH << 4 | 1;
-        bool by_dead = state.by_rank == DEAD;
-        ck_assert_int_eq(state.dead, 1);
-        ck_assert_int_eq(state.mailbox, DCPK_MAILBOX_MISMATCH);
-        ck_assert_int_eq(state.kernel, DCPK_KERNEL_query_wait);
-        ck_assert_uint_eq((uint32_t)state.row, by_dead ? odd : even);
-        ck_assert_uint_eq((uint32_t)state.word, by_dead ? even : odd);
-        ck_assert(by_dead ? state.head_or_source != DEAD : state.head_or_source == DEAD);
-        ck_assert_msg(strstr(state.text, "batch 5") && strstr(state.text, "batch 18"), "%s", state.text);
-        if (r != DEAD) {
-            ck_assert_int_eq(tiles_are_nan_or_right(s, 1, r, BATCH), 2 * HEADS);
-        }
-    }
-    uses_after_rearm_are_right(s);
-    scenario_close(s);
-}
-END_TEST
-
-/* Without checked=1 nobody compares; the bound still ends it. */
-START_TEST(ranks_with_different_batch_end_by_the_bound_when_unchecked) {
-    dcpk_error error;
-    dcpk_error_init(&error);
-    struct scenario *s = open_ranks("", 0, DCPKCPU_FAIR, 0);
-    for (int32_t r = 0; r < RANKS; r++) {
-        MUST(scenario_launch_rank(s, 1, r, r == DEAD ? 5 : 0, &error));
-    }
-    sync_all(s);
-    dcpk_box_state state = status_of(s, 0);
-    ck_assert_int_eq(state.dead, 1);
-    if (state.by_rank == DEAD) { /* it has all the rows it knows of, and waits for what the others do not push */
-        ck_assert_int_eq(state.kernel, DCPK_KERNEL_dcp_value);
-        ck_assert_int_ne(state.head_or_source, DEAD);
-    } else { /* they wait for rows that it does not send */
-        ck_assert_int_eq(state.mailbox, DCPK_MAILBOX_Q);
-        ck_assert_int_eq(state.head_or_source / HEADS, DEAD);
-        ck_assert_int_ge(state.row, 5);
-    }
-    uses_after_rearm_are_right(s);
-    scenario_close(s);
-}
-END_TEST
-
-START_TEST(use_that_was_never_closed_is_named) {
-    dcpk_error error;
-    dcpk_error_init(&error);
-    struct scenario *s = open_ranks(_i ? "split=1" : "", HOW_PIECES, DCPKCPU_FAIR, 0);
-    for (int32_t twice = 0; twice < 2; twice++) {
-        for (int32_t r = 0; r < RANKS; r++) {
-            MUST(scenario_launch_phase(s, 0, r, 0, PHASE_PUSH, DCPK_LAUNCH_NO_PDL, &error));
-        }
-        sync_all(s);
-        ck_assert_int_eq(status_of(s, 0).dead, twice);
-    }
-    for (int32_t r = 0; r < RANKS; r++) {
-        dcpk_box_state state = status_of(s, r);
-        ck_assert_int_eq(state.dead, 1);
-        ck_assert_int_eq(state.mailbox, DCPK_MAILBOX_USE);
-        ck_assert_int_eq(state.kernel, DCPK_KERNEL_query_push);
-        ck_assert_int_eq(state.row, 0);            /* next */
-        ck_assert_int_eq(state.head_or_source, 0); /* current: use 0 is open */
-    }
-    uses_after_rearm_are_right(s);
-    scenario_close(s);
-}
-END_TEST
-
-START_TEST(parity_argument_is_held_against_the_counter) {
-    struct exchange_case shape = {HEADS, 2, {5, 5}, "parity=arg", 0, 0};
-    struct scenario_options options;
-    dcpkcpu_options cpu;
-    dcpk_error error;
-    dcpk_error_init(&error);
-    exchange_options(&options, &cpu, gen, &shape, DCPKCPU_FAIR, 3);
-    options.parity_skew = 1;
-    struct scenario *s = exchange_open(&options);
-    MUST(scenario_launch(s, 0, &error));
-    MUST(scenario_sync(s, 0, &error));
-    MUST(scenario_sync(s, 1, &error));
-    dcpk_box_state state = status_of(s, 0);
-    ck_assert_int_eq(state.dead, 1);
-    ck_assert_int_eq(state.mailbox, DCPK_MAILBOX_USE);
-    scenario_close(s);
-}
-END_TEST
-
-struct refusal {
-    const char *field;
-    dcpk_box_shape odd;
-};
-static const struct refusal refusals[] = {
-    {"cap", {.dcp = 2, .heads = 2, .cap = 32, .qh = 8}},
-    {"heads", {.dcp = 2, .heads = 3, .cap = 16, .qh = 8}},
-    {"qh", {.dcp = 2, .heads = 2, .cap = 16, .qh = 9}},
-    {"publish", {.dcp = 2, .heads = 2, .cap = 16, .qh = 8, .publish = DCPK_PUBLISH_MULTICAST}},
-};
-
-START_TEST(ranks_with_different_shapes_are_refused_when_they_connect) {
-    dcpk_error error;
-    dcpk_device *devices[2];
-    dcpk_box *boxes[2] = {NULL, NULL};
-    const struct refusal *refusal = &refusals[_i];
-    dcpk_error_init(&error);
-    for (int32_t r = 0; r < 2; r++) {
-        dcpk_device_options options = {.size = sizeof options, .kind = "cpu", .ordinal = r, .pdl = 1, .multicast = 1};
-        dcpk_box_shape shape = {.size = sizeof shape, .dcp = 2, .heads = 2, .cap = 16, .qh = 8};
-        if (r == 1) {
-            shape = refusal->odd;
-            shape.size = sizeof shape;
-        }
-        MUST(dcpk_device_open(&options, &devices[r], &error));
-        MUST(dcpk_box_create(devices[r], &shape, r, &boxes[r], &error));
-    }
-    ck_assert_int_eq(dcpk_box_connect(boxes, 2, &error), DCPK_E_MISMATCH);
-    ck_assert_msg(strstr(error.text, refusal->field) && strstr(error.text, "rank 1"), "%s", error.text);
-    for (int32_t r = 0; r < 2; r++) {
-        MUST(dcpk_box_destroy(boxes[r], &error));
-        dcpk_device_close(devices[r]);
-    }
-}
-END_TEST
-
 int main(void) {
     Suite *suite = suite_create("protocol");
     TCase *tests = tcase_create("protocol");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, open_gen, close_gen);
+    tcase_add_checked_fixture(tests, ranks_open_gen, ranks_close_gen);
     suite_add_tcase(suite, tests);
     tcase_add_loop_test(tests, dead_rank_is_left_named_and_rejoined, 0, sizeof stops / sizeof *stops);
     tcase_add_loop_test(tests, dead_rank_is_left_named_and_rejoined_in_random_order, 0, sizeof stops / sizeof *stops);
+    tcase_add_test(tests, abort_of_one_rank_reaches_all);
+    tcase_add_loop_test(tests, record_names_the_very_word, 0, sizeof missing_words / sizeof *missing_words);
     tcase_add_test(tests, dead_box_moves_no_counter);
     tcase_add_test(tests, rearm_without_a_rank_fails_and_refills_nothing);
     tcase_add_test(tests, rearm_of_a_living_box_between_uses_is_allowed);
     tcase_add_test(tests, rearm_of_one_rank_fails_when_the_barrier_does);
-    tcase_add_loop_test(tests, ranks_with_different_batch_are_named, 0, sizeof checked_forms / sizeof *checked_forms);
-    tcase_add_test(tests, ranks_with_different_batch_end_by_the_bound_when_unchecked);
-    tcase_add_loop_test(tests, use_that_was_never_closed_is_named, 0, 2);
-    tcase_add_test(tests, parity_argument_is_held_against_the_counter);
-    tcase_add_loop_test(tests, ranks_with_different_shapes_are_refused_when_they_connect, 0,
-                        sizeof refusals / sizeof *refusals);
     return exchange_main(suite);
 }
