@@ -1,6 +1,8 @@
 /* test_cpu_world.c - the CPU device as a driver: memory, libraries, launches, streams, events, misuse. */
 #include "tests/cpu_world.h"
 
+#include <sys/mman.h>
+
 #include "runtime/image_find.h"
 
 #define KERNEL(name) ".visible .entry " name "(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)\n"
@@ -270,6 +272,25 @@ static size_t hand_made_image(unsigned char *blob, const char *ptx, uint32_t tem
     return total;
 }
 
+START_TEST(a_text_is_not_read_behind_its_nul) {
+    static const struct {
+        const char *text;
+        cu_result result;
+    } cases[] = {{"", 200},       {"P", 218},       {"P\xed", 218}, {"P\xed\x55", 218}, {"\177", 200}, {"\177E", 200},
+                 {"\177EL", 200}, {"\177ELF", 200}, {" ", 0},       {"\t\n", 0},        {"//x", 0}}; /* empty modules */
+    machine_with(fair(1, 1));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) { /* the last bytes of a page that nothing follows */
+        cu_library library = NULL;
+        size_t page = 4096, bytes = strlen(cases[i].text) + 1;
+        char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ck_assert(at != MAP_FAILED && mprotect(at + page, page, PROT_NONE) == 0);
+        memcpy(at + page - bytes, cases[i].text, bytes);
+        GIVES(cases[i].result, cpu_library_load(&library, at + page - bytes, NULL, NULL, 0, NULL, NULL, 0));
+        munmap(at, 2 * page);
+    }
+}
+END_TEST
+
 START_TEST(an_image_is_found_behind_its_cubin_and_faults_name_the_template_line) {
     machine_with(fair(1, 1));
     static unsigned char blob[16384];
@@ -465,6 +486,7 @@ int main(void) {
     tcase_add_test(tcase, a_context_of_an_earlier_life_is_none);
     tcase_add_test(tcase, the_environment_stands_in_where_nothing_was_configured);
     tcase_add_test(tcase, libraries_that_cannot_load_say_why);
+    tcase_add_test(tcase, a_text_is_not_read_behind_its_nul);
     tcase_add_test(tcase, an_image_is_found_behind_its_cubin_and_faults_name_the_template_line);
     tcase_add_test(tcase, launches_that_cannot_be_are_refused);
     tcase_add_test(tcase, parameters_may_come_as_one_buffer);

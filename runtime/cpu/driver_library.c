@@ -36,11 +36,20 @@ __attribute__((no_sanitize("address"))) static bool header_follows(const unsigne
     return true;
 }
 
+/* The blob's length is not said: a text ends at its NUL, and nothing behind that is read. */
+static bool begins_with(const unsigned char *bytes, const char *magic) {
+    while (*magic && *bytes == (unsigned char)*magic) {
+        magic++;
+        bytes++;
+    }
+    return !*magic;
+}
+
 /* Copies what code points to. The result of the call. */
 static cu_result take_blob(struct library *library, const void *code, const char **ptx) {
     const unsigned char *bytes = code;
-    if (memcmp(bytes, "\x50\xed\x55\xba", 4) == 0) return R_CUDA_ERROR_NO_BINARY_FOR_GPU; /* a fatbin */
-    if (bytes[0] == 0x7f) {
+    if (begins_with(bytes, "\x50\xed\x55\xba")) return R_CUDA_ERROR_NO_BINARY_FOR_GPU; /* a fatbin */
+    if (begins_with(bytes, "\177ELF\2\1\1")) {
         uint64_t end = image_elf_end(bytes, UINT64_MAX / 2);
         if (!end) return R_CUDA_ERROR_INVALID_IMAGE;
         const unsigned char *behind = bytes + (end + IMAGE_ALIGN - 1) / IMAGE_ALIGN * IMAGE_ALIGN;
