@@ -67,11 +67,38 @@ dcpk_status dcpk_box_fill(dcpk_box *box, dcpk_error *error) {
     return DCPK_OK;
 }
 
+/* A box in use is not armed under its kernels; a dead one not by one rank alone. Before the first arming there is
+ * nothing to look at. */
+static dcpk_status check_unused(dcpk_box *box, dcpk_error *error) {
+    if (!box->armed) return DCPK_OK;
+    struct box_now now = dcpk_box_look(box);
+    if (now.abort != 0)
+        return dcpk_error_set(error, DCPK_E_BOX_DEAD,
+                              "dcpk_box_arm: rank %d's box is dead: rank %u gave up; re-arm it on every rank "
+                              "(dcpk_box_rearm)",
+                              box->rank, now.abort - 1);
+    if (now.busy)
+        return dcpk_error_set(error, DCPK_E_BOX_BUSY,
+                              "dcpk_box_arm: box of rank %d: uses are in flight: synchronise every rank's streams "
+                              "first",
+                              box->rank);
+    dcpk_error why;
+    dcpk_error_init(&why);
+    dcpk_status status = dcpk_device_sync(box->device, &why);
+    if (status == DCPK_OK) return DCPK_OK;
+    bool waits = why.driver_result == DRIVER_NOT_READY;
+    return dcpk_error_set(error, waits ? DCPK_E_BOX_BUSY : status,
+                          "dcpk_box_arm: box of rank %d: its device does not "
+                          "drain: %s",
+                          box->rank, why.text);
+}
+
 dcpk_status dcpk_box_arm(dcpk_box *box, dcpk_error *error) {
     if (box == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_box_arm: box is NULL");
-    if (atomic_load(&box->lost)) return dcpk_box_dead_error(box, "dcpk_box_arm", error);
+    if (dcpk_box_is_dead(box)) return dcpk_box_dead_error(box, "dcpk_box_arm", error);
     if (!box->attached)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_box_arm: rank %d's box knows no peers: attach it first",
                               box->rank);
-    return dcpk_box_fill(box, error);
+    dcpk_status status = check_unused(box, error);
+    return status == DCPK_OK ? dcpk_box_fill(box, error) : status;
 }

@@ -86,12 +86,11 @@ dcpk_status dcpk_box_vmm_alloc(dcpk_box *box, dcpk_error *error) {
                       (unsigned long long)bytes);
     box->mapped_bytes = bytes;
     status = map(box, box->memory, bytes, &box->base, error);
-    if (status == DCPK_OK) status = open_to(driver, box->base, bytes, &box, 1, error);
-    if (status != DCPK_OK) dcpk_box_vmm_free(box);
-    return status;
+    box->mapped = status == DCPK_OK;
+    return status == DCPK_OK ? open_to(driver, box->base, bytes, &box, 1, error) : status;
 }
 
-/* Gives up one reference; the last one unmaps and releases the multicast object. */
+/* Gives up one reference; the last one unmaps and releases the multicast object, as far as the driver lets it. */
 static void drop(struct box_multicast *shared) {
     if (atomic_fetch_sub(&shared->refs, 1) != 1) return;
     bool pushed;
@@ -104,20 +103,44 @@ static void drop(struct box_multicast *shared) {
     free(shared);
 }
 
-void dcpk_box_multicast_leave(dcpk_box *box) {
-    struct box_multicast *shared = box->multicast;
-    if (shared == NULL) return;
-    (void)CALL(&box->device->driver, multicast_unbind, (shared->object, box->device->handle, 0, shared->bytes));
-    box->multicast = NULL;
-    box->values.q_multicast = 0;
-    drop(shared);
+static cu_result unbind(const dcpk_box *box) {
+    const struct box_multicast *shared = box->multicast;
+    if (shared == NULL) return DRIVER_OK;
+    return CALL(&box->device->driver, multicast_unbind, (shared->object, box->device->handle, 0, shared->bytes));
 }
 
-void dcpk_box_vmm_free(dcpk_box *box) {
-    dcpk_box_multicast_leave(box);
-    unmap(&box->device->driver, box->base, box->mapped_bytes);
-    if (box->mapped_bytes != 0) (void)CALL(&box->device->driver, vmm_release, (box->memory));
-    box->base = box->mapped_bytes = 0;
+static void leave(dcpk_box *box) {
+    struct box_multicast *shared = box->multicast;
+    box->multicast = NULL;
+    box->values.q_multicast = 0;
+    if (shared != NULL) drop(shared);
+}
+
+void dcpk_box_multicast_leave(dcpk_box *box) {
+    (void)unbind(box);
+    leave(box);
+}
+
+static bool keeps(cu_result result, enum dcpk_driver_call which, enum dcpk_driver_call *call) {
+    *call = which;
+    return result != DRIVER_OK && !dcpk_driver_lost(result);
+}
+
+cu_result dcpk_box_vmm_free(dcpk_box *box, enum dcpk_driver_call *call) {
+    const struct dcpk_driver *driver = &box->device->driver;
+    cu_result result = unbind(box);
+    if (keeps(result, DRIVER_CALL_multicast_unbind, call)) return result;
+    leave(box);
+    if (box->mapped) result = CALL(driver, vmm_unmap, (box->base, box->mapped_bytes));
+    if (keeps(result, DRIVER_CALL_vmm_unmap, call)) return result;
+    box->mapped = false;
+    if (box->base != 0) result = CALL(driver, vmm_free, (box->base, box->mapped_bytes));
+    if (keeps(result, DRIVER_CALL_vmm_free, call)) return result;
+    box->base = 0;
+    if (box->mapped_bytes != 0) result = CALL(driver, vmm_release, (box->memory));
+    if (keeps(result, DRIVER_CALL_vmm_release, call)) return result;
+    box->mapped_bytes = 0;
+    return DRIVER_OK;
 }
 
 static dcpk_status check_devices(dcpk_box *const *boxes, int32_t count, dcpk_error *error) {

@@ -5,7 +5,7 @@
 #include "runtime/error.h"
 
 static dcpk_status lose(dcpk_box *box, int which, dcpk_error *error) {
-    atomic_store(&box->lost, true);
+    atomic_store(&box->lost, BOX_LOST_REARM);
     return dcpk_error_set(error, DCPK_E_BOX_DEAD,
                           "re-arm of rank %d's box: not every rank came to barrier %d: the box must be built anew, in "
                           "fresh memory, on every rank",
@@ -25,7 +25,7 @@ static dcpk_status drain(dcpk_box *box, dcpk_error *error) {
     dcpk_error_init(&why);
     dcpk_status status = dcpk_device_sync(box->device, &why); /* its kernels leave by the abort word */
     if (status == DCPK_OK) return status;
-    atomic_store(&box->lost, true);
+    atomic_store(&box->lost, BOX_LOST_REARM);
     if (why.driver_result == DRIVER_NOT_READY) status = DCPK_E_BOX_DEAD;
     dcpk_error_set(error, status, "re-arm of rank %d's box: its device does not drain: %s", box->rank, why.text);
     if (error != NULL && error->size >= sizeof *error) error->driver_result = why.driver_result;
@@ -41,7 +41,7 @@ dcpk_status dcpk_box_rearm(dcpk_box *box, int (*barrier)(void *self), void *self
     if (barrier(self) != 0) return lose(box, 1, error);
     status = dcpk_box_fill(box, error);
     if (status != DCPK_OK) {
-        atomic_store(&box->lost, true);
+        atomic_store(&box->lost, BOX_LOST_REARM);
         return status;
     }
     return barrier(self) != 0 ? lose(box, 2, error) : DCPK_OK;
@@ -49,7 +49,7 @@ dcpk_status dcpk_box_rearm(dcpk_box *box, int (*barrier)(void *self), void *self
 
 static void lose_all(dcpk_box *const *boxes, int32_t count) {
     for (int32_t r = 0; r < count; r++)
-        atomic_store(&boxes[r]->lost, true);
+        atomic_store(&boxes[r]->lost, BOX_LOST_REARM);
 }
 
 dcpk_status dcpk_box_rearm_all(dcpk_box *const *boxes, int32_t count, const int32_t *joined, dcpk_error *error) {

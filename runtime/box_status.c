@@ -23,6 +23,7 @@ static void describe(const dcpk_box *box, const uint32_t *record, char *text, si
     uint32_t heads = (uint32_t)box->shape.heads;
     uint32_t row = record[RECORD_ROW], other = record[RECORD_OTHER], word = record[RECORD_WORD];
     uint32_t use = record[RECORD_USE];
+    bool closed = other + 1 == row; /* of DCPK_MAILBOX_USE: current + 1 == next */
     int used = snprintf(text, capacity, "rank %u %s: ", record[RECORD_RANK], kernel_name(record[RECORD_KERNEL]));
     if (used < 0 || (size_t)used >= capacity) return;
     char *to = text + used;
@@ -47,9 +48,10 @@ static void describe(const dcpk_box *box, const uint32_t *record, char *text, si
                  word >> 4 & 1023, word & 15, word >> 14, row >> 4 & 1023, row & 15, row >> 14);
         break;
     case DCPK_MAILBOX_USE:
-        snprintf(to, room,
-                 "the use before was not closed, or parity=arg disagrees with the counter: next %u, current %d", row,
-                 (int32_t)other);
+        if (closed)
+            snprintf(to, room, "parity %u was passed, the counter says %u (use %u)", word, row & 1, use);
+        else
+            snprintf(to, room, "use %d was never closed: next %u, current %d", (int32_t)other, row, (int32_t)other);
         break;
     default:
         snprintf(to, room, "mailbox %u row %u head or source %u word %u (use %u)", record[RECORD_MAILBOX], row, other,
@@ -72,14 +74,22 @@ static bool find_record(const dcpk_box *box, uint32_t by_rank, uint32_t *record)
     return record[RECORD_KERNEL] != DCPK_KERNEL_NONE && record[RECORD_RANK] == by_rank;
 }
 
+static void lost_text(int32_t lost, char *text, size_t capacity) {
+    if (lost == 0)
+        snprintf(text, capacity, "alive");
+    else if (lost == BOX_LOST_REARM)
+        snprintf(text, capacity, "a re-arm failed: the box must be built anew on every rank");
+    else
+        snprintf(text, capacity, "rank %d's box was destroyed: the box must be built anew on every rank", lost - 1);
+}
+
 static void fill(const dcpk_box *box, dcpk_box_state *state) {
     uint32_t word = __atomic_load_n(&box->record.host[0], __ATOMIC_ACQUIRE), record[8];
-    bool lost = atomic_load_explicit(&box->lost, memory_order_relaxed);
+    int32_t lost = atomic_load_explicit(&box->lost, memory_order_relaxed);
     state->by_rank = -1;
-    state->dead = word != 0 || lost;
+    state->dead = word != 0 || lost != 0;
     if (word == 0) {
-        snprintf(state->text, sizeof state->text, "%s",
-                 lost ? "a re-arm failed: the box must be built anew on every rank" : "alive");
+        lost_text(lost, state->text, sizeof state->text);
         return;
     }
     state->by_rank = (int32_t)(word - 1);
@@ -112,8 +122,9 @@ dcpk_status dcpk_box_dead_error(const dcpk_box *box, const char *what, dcpk_erro
     dcpk_box_state state;
     memset(&state, 0, sizeof state);
     fill(box, &state);
-    const char *then = "; re-arm it on every rank";
-    if (atomic_load(&box->lost))
-        then = state.by_rank < 0 ? "" : "; a re-arm failed: it must be built anew on every rank";
-    return dcpk_error_set(error, DCPK_E_BOX_DEAD, "%s: rank %d's box is dead: %s%s", what, box->rank, state.text, then);
+    char then[128] = "re-arm it on every rank";
+    int32_t lost = atomic_load(&box->lost);
+    if (lost != 0) lost_text(lost, then, sizeof then);
+    return dcpk_error_set(error, DCPK_E_BOX_DEAD, "%s: rank %d's box is dead: %s%s%s", what, box->rank, state.text,
+                          state.by_rank < 0 ? "" : "; ", state.by_rank < 0 ? "" : then);
 }

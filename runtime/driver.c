@@ -41,6 +41,40 @@ void dcpk_driver_close(struct dcpk_driver *driver) {
     memset(driver, 0, sizeof *driver);
 }
 
+/* Results of which cuda.h says that the process must start anew, and those of a context or driver that is no more. */
+static const cu_result fatal[] = {
+    4,   /* deinitialised */
+    214, /* ECC */
+    220, /* NVLink */
+    226, /* contained */
+    DRIVER_ILLEGAL_ADDRESS,
+    702, /* launch timeout */
+    709, /* context is destroyed */
+    710, /* assert */
+    714, /* hardware stack */
+    715, /* illegal instruction */
+    716, /* misaligned address */
+    717, /* address space */
+    718, /* program counter */
+    DRIVER_LAUNCH_FAILED,
+    721, /* tensor memory leak */
+    810, /* MPS client terminated */
+    911, /* external device */
+};
+
+bool dcpk_driver_lost(cu_result result) {
+    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
+        if (fatal[i] == result) return true;
+    return false;
+}
+
+dcpk_status dcpk_driver_kept(cu_result result, dcpk_status status, dcpk_error *error) {
+    if (result != DRIVER_NOT_READY) return status;
+    if (error != NULL && error->size >= sizeof *error) error->code = DCPK_E_BOX_BUSY;
+    dcpk_error_append(error, "; the device still works: let it finish, then try again");
+    return DCPK_E_BOX_BUSY;
+}
+
 dcpk_status dcpk_driver_error(const struct dcpk_driver *driver, dcpk_error *error, cu_result result,
                               enum dcpk_driver_call call, const char *format, ...) {
     va_list args;

@@ -6,6 +6,7 @@
 #include "runtime/driver_types.h"
 
 #include <dcpk/base.h>
+#include <stdbool.h>
 
 struct dcpk_driver {
     void *library;
@@ -36,6 +37,13 @@ void dcpk_driver_close(struct dcpk_driver *driver);
 
 /* The symbol that a row of driver.def stands for. */
 const char *dcpk_driver_symbol(enum dcpk_driver_call call);
+
+/* Whether a result says that the context is gone for good (a fault, its destruction): nothing of it runs or will ever
+ * run, every further call gives the same, so its resources are given up. */
+bool dcpk_driver_lost(cu_result result);
+
+/* The status of a resource that could not be given back, after FAILED: NOT_READY is BOX_BUSY, nothing else changes. */
+dcpk_status dcpk_driver_kept(cu_result result, dcpk_status status, dcpk_error *error);
 
 dcpk_status dcpk_driver_error(const struct dcpk_driver *driver, dcpk_error *error, cu_result result,
                               enum dcpk_driver_call call, const char *format, ...)

@@ -30,6 +30,7 @@ struct kernel_entry {
     dcpk_entry_info info;
     struct kernel_param params[DCPK_IMAGE_MAX_PARAMS];
     bool needs_box;     /* has a parameter of box.def */
+    bool raw_only;      /* has a parameter of neither table */
     bool opens, closes; /* a use of the box: the publisher; dcp_value, or its merge */
 };
 
@@ -58,6 +59,9 @@ dcpk_status dcpk_kernel_go(const dcpk_kernel *kernel, uint32_t entry, const dcpk
 /* Whether a launch carries the PDL attribute. */
 bool dcpk_kernel_overlaps(const dcpk_kernel *kernel, const struct kernel_entry *entry, const dcpk_box *box,
                           uint32_t flags);
+
+/* Forgets a kernel that nobody else has seen, unloaded as far as the driver lets it. NULL is fine. */
+void dcpk_kernel_drop(dcpk_kernel *kernel);
 
 /* CAPTURING while the stream captures; the one driver call it makes asks just that. */
 dcpk_status dcpk_refuse_capture(const dcpk_device *device, void *stream, const char *what, dcpk_error *error);

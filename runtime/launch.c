@@ -132,6 +132,11 @@ dcpk_status dcpk_kernel_launch_raw(const dcpk_kernel *kernel, uint32_t index, vo
     if (index >= kernel->entry_count)
         return dcpk_error_set(error, DCPK_E_ARG, "%s: entry %u: it has %u", kernel->text, index, kernel->entry_count);
     const struct kernel_entry *entry = &kernel->entries[index];
+    if (entry->needs_box && !entry->raw_only)
+        return dcpk_error_set(error, DCPK_E_ARG,
+                              "%s (%s): its parameters are a box's and args.def's: dcpk_kernel_launch fills them, and "
+                              "refuses a dead box",
+                              kernel->text, entry->info.name);
     void *pointers[DCPK_IMAGE_MAX_PARAMS];
     for (uint32_t i = 0; i < entry->info.param_count; i++) {
         if (params == NULL || params[i] == NULL)

@@ -89,6 +89,7 @@ dcpk_status dcpk_kernel_bind(const dcpk_kernel *kernel, struct kernel_entry *ent
         dcpk_status status = bind_one(kernel, entry, i, &entry->params[i], error);
         if (status != DCPK_OK) return status;
         if (entry->params[i].source == PARAM_BOX) entry->needs_box = true;
+        if (entry->params[i].source == PARAM_UNKNOWN) entry->raw_only = true;
     }
     return DCPK_OK;
 }
@@ -114,15 +115,27 @@ static int32_t row_width(const dcpk_spec *spec) {
     return dcpk_spec_takes(spec->kernel, "q_lora") ? spec->q_lora + 576 : 1536;
 }
 
+static const int64_t PITCHED_ELEMENTS = INT64_C(1) << 31;
+
 static dcpk_status check_pitch(const dcpk_kernel *kernel, const struct kernel_entry *entry, uint32_t pitch,
                                dcpk_error *error) {
     if (pitch % 8 != 0 || pitch == 0)
         return dcpk_error_set(error, DCPK_E_ARG, "%s (%s): argument pitch = %u is no multiple of 8 elements above 0",
                               kernel->text, entry->info.name, pitch);
-    int64_t width = kernel->id == DCPK_KERNEL_NONE ? 0 : row_width(&kernel->spec);
-    if ((int64_t)pitch >= width) return DCPK_OK;
-    return dcpk_error_set(error, DCPK_E_ARG, "%s (%s): argument pitch = %u is less than a row's %lld elements",
-                          kernel->text, entry->info.name, pitch, (long long)width);
+    if (kernel->id == DCPK_KERNEL_NONE)
+        return DCPK_OK; /* what rows a template of the user's own reads is its business */
+    int64_t width = row_width(&kernel->spec), batch = kernel->spec.batch;
+    if ((int64_t)pitch < width)
+        return dcpk_error_set(error, DCPK_E_ARG, "%s (%s): argument pitch = %u is less than a row's %lld elements",
+                              kernel->text, entry->info.name, pitch, (long long)width);
+    if ((int64_t)pitch * batch > PITCHED_ELEMENTS)
+        return dcpk_error_set(
+            error, DCPK_E_ARG,
+            "%s (%s): argument pitch = %u: pitch * batch must be at most %lld elements (kernels count "
+            "them in 32 bits), so pitch at most %lld",
+            kernel->text, entry->info.name, pitch, (long long)PITCHED_ELEMENTS,
+            (long long)(PITCHED_ELEMENTS / batch / 8 * 8));
+    return DCPK_OK;
 }
 
 static dcpk_status check_arg(const dcpk_kernel *kernel, const struct kernel_entry *entry, uint32_t index,

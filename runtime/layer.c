@@ -16,7 +16,7 @@ struct dcpk_layer {
     dcpk_box *box;
     dcpk_decode_fn *decode;
     void *decode_self;
-    dcpk_kernel *push, *wait, *value; /* push and wait: NULL with dcp=1 */
+    dcpk_kernel *push, *wait, *value; /* push and wait: NULL with dcp=1; value: NULL when a close has begun */
 };
 
 /* The keys of base that this kernel takes. */
@@ -67,6 +67,12 @@ static dcpk_status check_options(dcpk_device *device, const dcpk_box *box, const
     if (box != NULL && box->device->context != device->context)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: the box is on device %d, the layer on device %d",
                               box->device->info.ordinal, device->info.ordinal);
+    if (box != NULL && box->shape.event_ordered)
+        return dcpk_error_set(
+            error, DCPK_E_ARG,
+            "dcpk_layer_open: the box is event_ordered: a step launches one rank's whole use and cannot "
+            "wait for the other ranks between its phases; launch kernel by kernel, phase by phase "
+            "(dcpk_kernel_launch)");
     return DCPK_OK;
 }
 
@@ -76,7 +82,6 @@ static void follow_box(const dcpk_box *box, dcpk_spec *base) {
     if (base->cap == DCPK_UNSET) base->cap = box->shape.cap;
     if (base->qh == DCPK_UNSET) base->qh = box->shape.qh;
     if (base->publish == DCPK_UNSET) base->publish = box->shape.publish;
-    if (box->shape.event_ordered && base->split == DCPK_UNSET) base->split = 1;
 }
 
 dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer_options *given, dcpk_layer **out,
@@ -97,26 +102,32 @@ dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer
     layer->decode = options.decode;
     layer->decode_self = options.decode_self;
     status = load_all(layer, &options, error);
-    if (status == DCPK_OK)
+    if (status == DCPK_OK) {
         *out = layer;
-    else
-        dcpk_layer_close(layer, NULL);
+        return DCPK_OK;
+    }
+    dcpk_kernel_drop(layer->push);
+    dcpk_kernel_drop(layer->wait);
+    dcpk_kernel_drop(layer->value);
+    free(layer);
     return status;
 }
 
-/* All or nothing: while a graph holds one of the kernels, none is freed. */
+/* While a graph holds one of the kernels, none is freed. When the driver refuses to unload one, those before it are
+ * gone and the layer can only be closed again. */
 dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error) {
     if (layer == NULL) return DCPK_OK;
-    dcpk_kernel *const kernels[LAYER_KERNELS] = {layer->push, layer->wait, layer->value};
+    dcpk_kernel **const kernels[LAYER_KERNELS] = {&layer->value, &layer->wait, &layer->push};
     for (int i = 0; i < LAYER_KERNELS; i++)
-        if (kernels[i] != NULL && dcpk_hold_count(kernels[i]->hold) > 0) return dcpk_kernel_free(kernels[i], error);
-    dcpk_status status = DCPK_OK;
+        if (*kernels[i] != NULL && dcpk_hold_count((*kernels[i])->hold) > 0)
+            return dcpk_kernel_free(*kernels[i], error);
     for (int i = 0; i < LAYER_KERNELS; i++) {
-        dcpk_status one = dcpk_kernel_free(kernels[i], status == DCPK_OK ? error : NULL);
-        if (status == DCPK_OK) status = one;
+        dcpk_status status = dcpk_kernel_free(*kernels[i], error);
+        if (status != DCPK_OK) return status;
+        *kernels[i] = NULL;
     }
     free(layer);
-    return status;
+    return DCPK_OK;
 }
 
 /* Refuses before anything is launched: a use that stops half-way would cost every rank its bound. */
@@ -132,6 +143,8 @@ static dcpk_status check_all(const dcpk_layer *layer, const dcpk_args *args, uin
 
 dcpk_status dcpk_layer_step(dcpk_layer *layer, const dcpk_args *args, void *stream, uint32_t flags, dcpk_error *error) {
     if (layer == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_step: layer is NULL");
+    if (layer->value == NULL)
+        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_step: dcpk_layer_close has begun: close the layer again");
     dcpk_status status = check_all(layer, args, flags, error);
     if (status != DCPK_OK) return status;
     uint32_t first = flags | DCPK_LAUNCH_FIRST, inside = flags & (uint32_t)DCPK_LAUNCH_CHAIN_WAITS;

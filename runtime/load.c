@@ -144,8 +144,21 @@ static dcpk_status describe(dcpk_kernel *kernel, dcpk_error *error) {
 static cu_result unload(dcpk_kernel *kernel) {
     cu_result result = DRIVER_OK;
     if (kernel->library != NULL) result = CALL(&kernel->device->driver, library_unload, (kernel->library));
-    kernel->library = NULL;
+    if (result == DRIVER_OK) kernel->library = NULL;
     return result;
+}
+
+static dcpk_status unload_in_context(dcpk_kernel *kernel, dcpk_error *error) {
+    bool pushed;
+    dcpk_status status = dcpk_device_enter(kernel->device, &pushed, error);
+    if (status != DCPK_OK) return status;
+    cu_result result = unload(kernel);
+    if (result != DRIVER_OK) {
+        status = FAILED(&kernel->device->driver, library_unload, result, error, "%s", kernel->text);
+        status = dcpk_driver_kept(result, status, error);
+    }
+    dcpk_device_leave(kernel->device, pushed);
+    return status;
 }
 
 static void forget(dcpk_kernel *kernel) {
@@ -204,16 +217,22 @@ dcpk_status dcpk_kernel_free(dcpk_kernel *kernel, dcpk_error *error) {
         return dcpk_error_set(error, DCPK_E_BOX_BUSY,
                               "%s: %u graph%s that captured it still live%s: destroy them, then free it again",
                               kernel->text, held, held == 1 ? "" : "s", held == 1 ? "s" : "");
-    bool pushed;
-    dcpk_status status = dcpk_device_enter(kernel->device, &pushed, error);
-    if (status == DCPK_OK) {
-        cu_result result = unload(kernel);
-        if (result != DRIVER_OK)
-            status = FAILED(&kernel->device->driver, library_unload, result, error, "%s", kernel->text);
-        dcpk_device_leave(kernel->device, pushed);
+    dcpk_error why;
+    dcpk_error_init(&why);
+    dcpk_status status = unload_in_context(kernel, &why);
+    if (status == DCPK_OK || dcpk_driver_lost(why.driver_result)) {
+        forget(kernel);
+        return DCPK_OK;
     }
-    forget(kernel);
+    dcpk_error_set(error, status, "%s", why.text);
+    if (error != NULL && error->size >= sizeof *error) error->driver_result = why.driver_result;
     return status;
+}
+
+void dcpk_kernel_drop(dcpk_kernel *kernel) {
+    if (kernel == NULL) return;
+    (void)unload_in_context(kernel, NULL);
+    forget(kernel);
 }
 
 const dcpk_image *dcpk_kernel_image(const dcpk_kernel *kernel) {

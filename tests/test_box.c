@@ -167,6 +167,24 @@ START_TEST(attach_compares_digests_and_checks_addresses) {
 }
 END_TEST
 
+START_TEST(two_ranks_in_one_place_are_refused) {
+    uint8_t digests[2][DCPK_DIGEST_BYTES];
+    for (int r = 0; r < 2; r++)
+        ck_assert_int_eq(dcpk_box_digest(boxes[r], digests[r], &error), DCPK_OK);
+    uint64_t own = dcpk_box_base(boxes[0]), bytes = boxes[0]->layout.shared_bytes;
+    const uint64_t others[] = {own, own + bytes - 256, own - bytes + 256};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        uint64_t peers[] = {own, others[i]};
+        ck_assert_int_eq(dcpk_box_attach(boxes[0], peers, digests[0], &error), DCPK_E_ARG);
+        assert_text("ranks 0 and 1 need a box of");
+    }
+    uint64_t none[] = {own, 0}, beside[] = {own, own + bytes};
+    ck_assert_int_eq(dcpk_box_attach(boxes[0], none, digests[0], &error), DCPK_E_ARG);
+    assert_text("peers[1] = 0x0 is no multiple of 256 above 0");
+    ck_assert_int_eq(dcpk_box_attach(boxes[0], beside, digests[0], &error), DCPK_OK);
+}
+END_TEST
+
 START_TEST(connect_wants_all_ranks_in_order_once) {
     dcpk_box *swapped[] = {boxes[1], boxes[0]};
     ck_assert_int_eq(dcpk_box_connect(swapped, 2, &error), DCPK_E_ARG);
@@ -259,6 +277,7 @@ int main(void) {
     tcase_add_test(tests, devices_without_peer_access_are_refused);
     tcase_add_test(tests, ranks_that_disagree_are_told_field_and_rank);
     tcase_add_test(tests, attach_compares_digests_and_checks_addresses);
+    tcase_add_test(tests, two_ranks_in_one_place_are_refused);
     tcase_add_test(tests, connect_wants_all_ranks_in_order_once);
     tcase_add_test(tests, blocking_launches_are_refused_but_for_event_ordered_boxes);
     tcase_add_test(tests, too_few_hardware_queues_are_refused);

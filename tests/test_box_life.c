@@ -161,7 +161,10 @@ static struct {
     {3, DCPK_MAILBOX_MISMATCH, 2 << 14 | 4 << 4 | 1, 1, 2 << 14 | 8 << 4 | 2, 2,
      "rank 0 query_wait: rank 1 runs batch 8 q 2 use 2, here batch 4 q 1 use 2 (uses mod 2^18)"},
     {2, DCPK_MAILBOX_USE, 1, 1, 0, 1,
-     "rank 0 query_push: the use before was not closed, or parity=arg disagrees with the counter: next 1, current 1"},
+     "rank 0 query_push: use 1 was never closed: next 1, current 1"},
+    {2, DCPK_MAILBOX_USE, 2, 1, 1, 2, "rank 0 query_push: parity 1 was passed, the counter says 0 (use 2)"},
+    {2, DCPK_MAILBOX_USE, 0, 0xFFFFFFFF, 1, 0, "rank 0 query_push: parity 1 was passed, the counter says 0 (use 0)"},
+    {2, DCPK_MAILBOX_USE, 4, 4, 1, 4, "rank 0 query_push: use 4 was never closed: next 4, current 4"},
 };
 
 START_TEST(status_says_in_words_what_never_came) {
@@ -300,12 +303,11 @@ START_TEST(device_that_does_not_drain_fails_the_rearm_and_keeps_the_memory) {
 }
 END_TEST
 
-START_TEST(faulted_device_gives_its_box_back_and_says_why) {
+START_TEST(faulted_device_gives_its_box_back) {
     connect_pair();
     strcpy(fake.state->fail_symbol, "cuCtxSynchronize");
     fake.state->fail_with = DRIVER_LAUNCH_FAILED;
-    ck_assert_int_eq(dcpk_box_destroy(boxes[0], &error), DCPK_E_DRIVER);
-    assert_text("box of rank 0: device 0: cuCtxSynchronize");
+    ck_assert_msg(dcpk_box_destroy(boxes[0], &error) == DCPK_OK, "%s", error.text);
     boxes[0] = NULL;
     ck_assert_int_eq(fake.state->memory, 1);
 }
@@ -361,7 +363,7 @@ int main(void) {
     tcase_add_test(tests, rearm_drains_before_the_first_barrier_and_refills_between_them);
     tcase_add_test(tests, rearm_that_a_rank_does_not_join_loses_the_box_for_good);
     tcase_add_test(tests, device_that_does_not_drain_fails_the_rearm_and_keeps_the_memory);
-    tcase_add_test(tests, faulted_device_gives_its_box_back_and_says_why);
+    tcase_add_test(tests, faulted_device_gives_its_box_back);
     tcase_add_test(tests, rearm_all_without_every_rank_refills_nothing);
     tcase_add_test(tests, rearm_all_brings_every_rank_back);
     suite_add_tcase(suite, tests);

@@ -16,7 +16,8 @@
  *   lse       token row, source rank, own head
  *   ledger    0, source rank, 0: the source's word of the use never came
  *   mismatch  the word of this rank, source rank, the word that came; a word is (use mod 2^18) << 14 | B << 4 | q
- *   use       next, current, and with parity=arg the parity that was passed
+ *   use       next, current, and with parity=arg the parity that was passed: current + 1 is not next when the use
+ * before was never closed, else the parity is not the low bit of next
  *
  * Life: create on every rank -> connect -> arm (fill, synchronise) -> barrier of all ranks -> uses.
  * A use is: query_push (or mla_query) -> query_wait -> decode -> dcp_value; every rank runs the same
@@ -36,7 +37,7 @@ enum dcpk_mailbox {
     DCPK_MAILBOX_LSE = 3,
     DCPK_MAILBOX_LEDGER = 4,
     DCPK_MAILBOX_MISMATCH = 5, /* a ledger word came and differs: word holds what came */
-    DCPK_MAILBOX_USE = 6       /* a use was opened before the one before it was closed */
+    DCPK_MAILBOX_USE = 6       /* a use was opened before the one before it was closed, or with the wrong parity */
 };
 
 typedef struct dcpk_box_shape {
@@ -45,7 +46,8 @@ typedef struct dcpk_box_shape {
     int32_t publish;             /* DCPK_PUBLISH_* */
     uint64_t bound_ns;           /* how long a poll may take; 0: 30 s */
     int32_t event_ordered; /* 1: the caller launches phase by phase with all ranks inside, each phase after events of
-                              the one before: no PDL, no grid that polls for its own kind; ranks may share a device */
+                              the one before: no PDL, no grid that polls for its own kind; ranks may share a device;
+                              kernels are launched one by one (dcpk_layer_open refuses such a box) */
 } dcpk_box_shape;
 
 /* Byte offsets of the parts from the box's base. Pure. */
@@ -59,7 +61,13 @@ DCPK_API dcpk_status dcpk_box_layout_of(const dcpk_box_shape *shape, dcpk_box_la
 /* This rank's memory, not yet armed. */
 DCPK_API dcpk_status dcpk_box_create(dcpk_device *device, const dcpk_box_shape *shape, int32_t rank, dcpk_box **out,
                                      dcpk_error *error);
-/* BOX_BUSY while uses are in flight or a captured graph holds it. NULL is fine. */
+/* Frees what every rank stores into. Ranks of one process (dcpk_box_connect): BOX_BUSY, naming the rank, while any of
+ * them has uses in flight, a captured graph that holds its box, or a device that does not drain; it waits for the
+ * devices of all ranks, so nothing that waits for the calling thread may run on them. The first destruction ends the
+ * use of the other boxes: launches into them are refused with BOX_DEAD. Ranks in other processes (dcpk_box_attach)
+ * cannot be seen: every rank drains its device (dcpk_device_sync) and all meet a barrier before any of them destroys
+ * its box. A call that fails leaves the box valid and may be repeated (once freeing has begun the box can do nothing
+ * else). Where the context is lost (a sticky error) what was held is given up and the call is OK. NULL is fine. */
 DCPK_API dcpk_status dcpk_box_destroy(dcpk_box *box, dcpk_error *error);
 
 /* Ranks of one process: boxes[r] is rank r's, all D of them, on one or several devices. Enables peer access,
@@ -69,6 +77,9 @@ DCPK_API dcpk_status dcpk_box_connect(dcpk_box *const *boxes, int32_t count, dcp
 /* Set-up pieces for ranks that live elsewhere (a process each): each rank calls them between its own barriers.
  * peers: base address of every rank's box as mapped on this rank; digests: every rank's dcpk_box_digest. */
 #define DCPK_DIGEST_BYTES 64
+/* Attach: addresses are multiples of 256, all apart by a box's shared bytes. Arm: the first time after attach, or
+ * between uses on every rank under barriers. BOX_DEAD when the box is dead: it comes back on every rank together
+ * (dcpk_box_rearm). BOX_BUSY while uses are in flight or the device does not drain. */
 DCPK_API dcpk_status dcpk_box_digest(const dcpk_box *box, uint8_t digest[DCPK_DIGEST_BYTES], dcpk_error *error);
 DCPK_API dcpk_status dcpk_box_attach(dcpk_box *box, const uint64_t *peers, const uint8_t *digests, dcpk_error *error);
 DCPK_API dcpk_status dcpk_box_arm(dcpk_box *box, dcpk_error *error);

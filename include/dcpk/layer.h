@@ -27,8 +27,14 @@ typedef struct dcpk_layer_options {
     void *decode_self;
 } dcpk_layer_options;
 
+/* Loads the kernels. ARG for an event_ordered box: a step launches one rank's whole use, and such a box wants the
+ * phases of all ranks in order. Drive it with dcpk_kernel_launch, one phase after the other with all ranks inside, each
+ * after events of the one before: every rank's query_push; every rank's query_wait, decode and push half (split=1);
+ * every rank's merge half. */
 DCPK_API dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer_options *options,
                                      dcpk_layer **out, dcpk_error *error);
+/* As dcpk_kernel_free: a call that fails leaves the layer to be closed again (after BOX_BUSY for a graph it is whole;
+ * after another failure it can do nothing else). A lost context: everything is given up, OK. NULL is fine. */
 DCPK_API dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error);
 
 /* Launches one use of the box on the stream. flags: enum dcpk_launch_flags (FIRST is implied for the first kernel;

@@ -68,7 +68,9 @@ DCPK_API dcpk_status dcpk_device_sync(dcpk_device *device, dcpk_error *error);
  * that fits. The kernel keeps a reference on the image. */
 DCPK_API dcpk_status dcpk_kernel_load(dcpk_device *device, dcpk_image *image, void *stream, dcpk_kernel **out,
                                       dcpk_error *error);
-/* Unloads; BOX_BUSY while a capture is known to use it. NULL is fine. */
+/* Unloads; BOX_BUSY while a capture is known to use it, or while the driver says that its device still works. A call
+ * that fails leaves the kernel valid and may be repeated. Where the context is lost (a sticky error: a fault, a context
+ * that was destroyed) nothing can be given back to it: what was held is given up and the call is OK. NULL is fine. */
 DCPK_API dcpk_status dcpk_kernel_free(dcpk_kernel *kernel, dcpk_error *error);
 DCPK_API const dcpk_image *dcpk_kernel_image(const dcpk_kernel *kernel);
 
@@ -101,7 +103,9 @@ DCPK_API dcpk_status dcpk_kernel_launch(const dcpk_kernel *kernel, uint32_t entr
                                         void *stream, uint32_t flags, dcpk_error *error);
 
 /* The same with the driver's own parameter array (one pointer a parameter, in the entry's order), for templates
- * whose parameters args.def and box.def do not name. */
+ * whose parameters args.def and box.def do not name. ARG for an entry that has parameters of box.def and only names of
+ * the two tables: dcpk_kernel_launch does it. An entry that has box parameters and others beside them is launched as it
+ * is: nobody asks whether the box is dead (dcpk_box_status does) or held by a graph, and no use is counted. */
 DCPK_API dcpk_status dcpk_kernel_launch_raw(const dcpk_kernel *kernel, uint32_t entry, void *const *params,
                                             void *stream, uint32_t flags, dcpk_error *error);
 
