@@ -79,6 +79,7 @@ START_TEST(use_that_was_never_closed_is_named) {
         ck_assert_int_eq(state.kernel, DCPK_KERNEL_query_push);
         ck_assert_int_eq(state.row, 0);            /* next */
         ck_assert_int_eq(state.head_or_source, 0); /* current: use 0 is open */
+        ck_assert_msg(strstr(state.text, "use 0 was never closed") != NULL, "%s", state.text);
     }
     ranks_are_right_after_rearm(s);
     scenario_close(s);
@@ -100,6 +101,10 @@ START_TEST(parity_argument_is_held_against_the_counter) {
     dcpk_box_state state = ranks_status(s, 0);
     ck_assert_int_eq(state.dead, 1);
     ck_assert_int_eq(state.mailbox, DCPK_MAILBOX_USE);
+    ck_assert_int_eq(state.row, 0);             /* next */
+    ck_assert_int_eq(state.head_or_source, -1); /* current: use 0 is the first */
+    ck_assert_int_eq(state.word, 1);            /* what was passed */
+    ck_assert_msg(strstr(state.text, "parity 1 was passed, the counter says 0") != NULL, "%s", state.text);
     scenario_close(s);
 }
 END_TEST

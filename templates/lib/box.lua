@@ -130,7 +130,7 @@ function box.open_use(b)
     if spec.watchdog == 1 then
 |   bra            $(done);
 | $(wrong):
-    box.abort(b, { mailbox = "use", row = b.word[0], other = b.word[1], word = 0 })
+    box.abort(b, { mailbox = "use", row = b.word[0], other = b.word[1], word = spec.parity == "arg" and b.parity or 0 })
     end
   end)
 | $(done):
