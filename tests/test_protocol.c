@@ -295,8 +295,10 @@ START_TEST(record_names_the_very_word) {
 }
 END_TEST
 
-/* The counters stand still under abort: a rank that never got query rows opened the use and did not close it. */
-START_TEST(dead_box_moves_no_counter) {
+/* The counters stand still under abort: a rank that never got query rows opened the use and did not close it.
+ * Nothing is published, pushed or re-armed either: of use 1 the living ranks' query rows lie there, of use 2 nothing.
+ */
+START_TEST(dead_box_moves_no_counter_and_no_word) {
     dcpk_error error;
     dcpk_error_init(&error);
     struct scenario *s = ranks_open("", HOW_PIECES, DCPKCPU_FAIR, 0);
@@ -305,10 +307,15 @@ START_TEST(dead_box_moves_no_counter) {
     others_leave(s, &stops[1]);
     for (int32_t r = 0; r < RANKS; r += 2) {
         struct scenario_scan scan;
+        struct scenario_check check;
         MUST(scenario_scan(s, r, &scan, &error));
         ck_assert_uint_eq(scan.next, 1);
         ck_assert_uint_eq(scan.current, 1);
         ck_assert_uint_ne(scan.abort, 0);
+        ck_assert_uint_eq(scan.q, (RANKS - 1) * HEADS * BATCH * 144);
+        ck_assert_uint_eq(scan.partial + scan.lse, 0);
+        MUST(scenario_check(s, 2, r, &check, &error)); /* what lies there are not the rows of use 2 */
+        ck_assert_uint_gt(check.query_wrong, 2 * BATCH * HEADS * 576);
     }
     rank_comes_back(s, &stops[1]);
     scenario_close(s);
@@ -380,7 +387,7 @@ int main(void) {
     tcase_add_loop_test(tests, dead_rank_is_left_named_and_rejoined_in_random_order, 0, sizeof stops / sizeof *stops);
     tcase_add_test(tests, abort_of_one_rank_reaches_all);
     tcase_add_loop_test(tests, record_names_the_very_word, 0, sizeof missing_words / sizeof *missing_words);
-    tcase_add_test(tests, dead_box_moves_no_counter);
+    tcase_add_test(tests, dead_box_moves_no_counter_and_no_word);
     tcase_add_test(tests, rearm_without_a_rank_fails_and_refills_nothing);
     tcase_add_test(tests, rearm_of_a_living_box_between_uses_is_allowed);
     tcase_add_test(tests, rearm_of_one_rank_fails_when_the_barrier_does);
