@@ -32,7 +32,7 @@ obj = $(1:%.c=$(BUILD)/%.o)
 # ---- for people ---------------------------------------------------------------------------------------------------
 jobs  = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 setup = $(Q)tools/bootstrap $(1)
-again = $(Q)$(MAKE) --no-print-directory $(jobs) V=$(V)
+again = $(Q)$(MAKE) $(if $(filter 1,$(V)),--no-print-directory,-s) $(jobs) V=$(V)
 
 .PHONY: all run test check-all check-asan lint bench clean programs suites
 all:
@@ -69,9 +69,13 @@ programs: $(BUILD)/dcpk $(BUILD)/libdcpk.so $(BUILD)/libdcpkcpu.so
 suites: programs $(TESTS) $(PROGRAMS) $(BUILD)/tests/libfakecuda.so
 
 $(BUILD)/gen/%.o: CFLAGS_ALL += $(LUA_CFLAGS)
-# What gen is made of is part of every key: after an edit of the expander, old entries are misses.
-$(BUILD)/gen/key.o: CFLAGS_ALL += -DDCPK_GENERATOR_ID='"$(shell cat gen/*.c gen/*.h | cksum | cut -d' ' -f1)"'
-$(BUILD)/gen/key.o: $(GEN_SRC) $(wildcard gen/*.h)
+# What shapes PTX and launch data is part of every key: after an edit of the expander, of a table or of what writes
+# specs and images, old entries are misses.
+KEYED_RUNTIME := spec arch keys names image cubin
+KEYED := $(sort $(wildcard gen/*.[ch] gen/*.def include/dcpk/*.h include/dcpk/*.def \
+             $(foreach name,$(KEYED_RUNTIME),runtime/$(name)*.[ch] runtime/$(name)*.def)))
+$(BUILD)/gen/key.o: CFLAGS_ALL += -DDCPK_GENERATOR_ID='"$(shell cat $(KEYED) | cksum | cut -d' ' -f1)"'
+$(BUILD)/gen/key.o: $(KEYED)
 $(BUILD)/runtime/cpu/%.o: OPT := $(if $(findstring -fsanitize,$(OPT)),$(OPT),-O3 -g)
 $(BUILD)/%.o: %.c
 	$(call say,CC,$<)

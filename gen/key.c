@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* The Makefile gives a checksum of gen's sources, so that an edited expander misses. */
+/* The Makefile gives a checksum of all sources that shape PTX and launch data, so that an edit of one misses. */
 #ifndef DCPK_GENERATOR_ID
 #define DCPK_GENERATOR_ID "release"
 #endif
