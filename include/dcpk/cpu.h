@@ -4,11 +4,20 @@
  * Everything runs inside the caller's synchronising calls (and a slice inside queries): with the same seed and
  * the same calls, the same run, to the last bit.
  *
+ * Threads. Any number of host threads may call. As long as only one has called since dcpkcpu_configure, the above
+ * holds, and virtual time jumps over what is nothing but polling. Once a second one has, it goes as on hardware: a call
+ * that waits lets the others in between rounds, virtual time passes no faster than real time (and stands still while
+ * another thread is inside a call), and no verdict of deadlock or no progress falls, nor does NOT_READY for held-back
+ * work, before one second of real time without progress (60 seconds while the polls read a timer). What runs when
+ * depends on the threads then. A call that waits waits for the work that was there as it began;
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED (709) when the machine is configured anew meanwhile.
+ *
  * A wait that cannot end because only stalled warps or held stores are left (or because those that still run poll
  * without a timer, and something is stalled or held) returns CUDA_ERROR_NOT_READY (600), which is not sticky: release
  * and wait again. dcpkcpu_report says what is held and who waits. Without a stall or hold the same is a deadlock:
- * CUDA_ERROR_LAUNCH_FAILED (719), sticky until dcpkcpu_configure. cuGetErrorString of the sticky error is the report.
- * stall, release, hold_stores and flip_bit need an initialised machine: -1 before cuInit. */
+ * CUDA_ERROR_LAUNCH_FAILED (719), sticky until dcpkcpu_configure, as it is for work that goes on for more than
+ * max_rounds. cuGetErrorString of the sticky error is the report. stall, release, hold_stores and flip_bit need an
+ * initialised machine: -1 before cuInit. */
 #ifndef DCPK_CPU_H
 #define DCPK_CPU_H
 
@@ -36,6 +45,8 @@ typedef struct dcpkcpu_options {
                             default 200 */
     uint64_t livelock_rounds; /* report no progress after this many rounds in which nothing changed; default 200000 */
     int32_t trace;            /* 1: log launches, starts and ends of grids to stderr */
+    uint64_t max_rounds; /* a call that waits gives up after this many rounds, whatever still changes in memory; 0, the
+                            default: 4e9 rounds or 10 minutes of real time */
 } dcpkcpu_options;
 
 /* Resets every device: all memory, modules and streams of a former life are gone. Call it before cuInit, or
@@ -44,7 +55,8 @@ typedef struct dcpkcpu_options {
 DCPK_API int dcpkcpu_configure(const dcpkcpu_options *options);
 
 /* The last fault or load error in full: kind, kernel, template file:line, PTX line and text, thread, address,
- * nearest allocation; "" when there was none. Static until the next call into the library. */
+ * nearest allocation; "" when there was none. The thread's own
+ * copy, until its next dcpkcpu_report. */
 DCPK_API const char *dcpkcpu_report(void);
 
 /* Stops every warp of kernels named `entry` (NULL: any kernel) on device `ordinal` once the grid has executed

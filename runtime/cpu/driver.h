@@ -1,6 +1,6 @@
 /* driver.h - the cu* half of the world from within: call frames, handles, and the objects behind them.
  *
- * Every cu* function is `call_begin`, work, `call_end`: between them the machine's mutex is held. Prototypes come from
+ * Every cu* function is `call_begin`, work, `call_end`: between them the machine's lock is held, but for call_run. Prototypes come from
  * the tables of entry points, so a function cannot differ from what its callers declare. */
 #ifndef DCPK_CPU_DRIVER_H
 #define DCPK_CPU_DRIVER_H
@@ -32,7 +32,8 @@ enum call_needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
  * current. */
 bool call_begin(struct call *call, enum call_needs needs);
 cu_result call_end(struct call *call);
-/* Runs the devices until done(what); the result of that. */
+/* Runs the devices until done(what); the result of that. Other threads' calls may come between: what the caller knew of
+ * handles and addresses it must ask again, and nothing of the machine may be touched when the result is not 0. */
 void call_run(struct call *call, run_done *done, const void *what);
 cu_result machine_init(struct world *world); /* of cuInit: options from the environment where none were configured */
 

@@ -1,15 +1,10 @@
 /* driver_call.c - the frame of every cu* call: the mutex, what a call needs, the sticky error, running the devices.
  *
- * The only place that locks. After a fault every call that needs an initialised machine gives the fault's code. */
+ * After a fault every call that needs an initialised machine gives the fault's code. */
 #include "runtime/cpu/driver.h"
 
-#include <pthread.h>
-
-static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
-
 bool call_begin(struct call *call, enum call_needs needs) {
-    pthread_mutex_lock(&machine_lock);
-    struct world *world = world_machine();
+    struct world *world = host_enter();
     *call = (struct call){.world = world};
     if (needs == NEEDS_NOTHING) return true;
     if (!world->alive)
@@ -24,12 +19,12 @@ bool call_begin(struct call *call, enum call_needs needs) {
 
 cu_result call_end(struct call *call) {
     cu_result result = call->result;
-    pthread_mutex_unlock(&machine_lock);
+    host_leave(call->world);
     return result;
 }
 
 void call_run(struct call *call, run_done *done, const void *what) {
-    switch (world_run(call->world, done, what, UINT64_MAX)) {
+    switch (world_run(call->world, done, what, RUN_TO_THE_END)) {
     case RUN_DONE:
         return;
     case RUN_FAULT:
@@ -38,6 +33,9 @@ void call_run(struct call *call, run_done *done, const void *what) {
     case RUN_STALLED:
     case RUN_SLICE_OVER:
         call->result = R_CUDA_ERROR_NOT_READY;
+        return;
+    case RUN_RESET:
+        call->result = R_CUDA_ERROR_CONTEXT_IS_DESTROYED;
         return;
     }
 }

@@ -62,7 +62,9 @@ static void transfer_on(struct call *call, cu_stream handle, const struct transf
     struct stream *stream = stream_of(call, handle);
     if (!stream) return;
     enqueue(call, stream, transfer);
-    if (!call->result && (wait || !transfer->to.backing)) call_run(call, stream_idle, stream);
+    if (call->result || (!wait && transfer->to.backing)) return;
+    struct work work = stream_work(stream);
+    call_run(call, work_done, &work);
 }
 
 static cu_result copy(uint64_t to, uint64_t from, size_t bytes, int host_side, cu_stream stream, bool wait) {

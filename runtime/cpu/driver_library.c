@@ -15,10 +15,19 @@ static unsigned template_line(void *self, unsigned ptx_line, const char **file) 
     return image_find_line(&library->view, ptx_line, file);
 }
 
-static bool all_devices_idle(const void *machine) {
-    const struct world *world = machine;
-    for (int d = 0; d < world->device_count; d++)
-        if (!device_idle(&world->devices[d])) return false;
+struct use {
+    const struct world *world;
+    const struct library *library;
+};
+
+/* No kernel of the library is queued or runs, on any device; another thread may have unloaded it. */
+static bool use_over(const void *what) {
+    const struct use *use = what;
+    if (!handle_is(use->world, use->library, HANDLE_LIBRARY)) return true;
+    for (int d = 0; d < use->world->device_count; d++)
+        for (const struct stream *s = use->world->devices[d].streams; s; s = s->next)
+            for (const struct op *op = s->first; op; op = op->next)
+                if (op->launch && op->launch->grid.fn->module == use->library->module) return false;
     return true;
 }
 
@@ -190,13 +199,14 @@ static void unload_variables(struct world *world, const struct library *library)
     }
 }
 
-/* Waits for every device: a running grid executes the module's code. */
+/* Waits for the library's kernels: a running grid executes the module's code. */
 cu_result cpu_library_unload(cu_library handle) {
     struct call call;
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
     struct library *library = library_of(&call, handle);
-    if (library) call_run(&call, all_devices_idle, call.world);
-    if (library && !call.result) {
+    struct use use = {.world = call.world, .library = library};
+    if (library) call_run(&call, use_over, &use);
+    if (library && !call.result && library_of(&call, handle)) {
         unload_variables(call.world, library);
         library_free(call.world, library);
     }

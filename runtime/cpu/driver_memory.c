@@ -29,12 +29,18 @@ static struct mapping *allocation_at(struct call *call, uint64_t address, bool h
     return NULL;
 }
 
+static void wait_for(struct call *call, const struct device *device) {
+    struct work work = device_work(device);
+    call_run(call, work_done, &work);
+}
+
 cu_result cpu_mem_free(cu_ptr address) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
-    struct mapping *mapping = allocation_at(&call, address, false);
-    if (mapping) call_run(&call, device_idle, &call.world->devices[mapping->backing->owner]);
-    if (!call.result) memory_free(call.world, mapping);
+    const struct mapping *mapping = allocation_at(&call, address, false);
+    if (mapping) wait_for(&call, &call.world->devices[mapping->backing->owner]);
+    struct mapping *still = call.result ? NULL : allocation_at(&call, address, false);
+    if (still) memory_free(call.world, still);
     return call_end(&call);
 }
 
@@ -57,13 +63,14 @@ cu_result cpu_mem_host_alloc(void **host, size_t bytes, unsigned flags) {
 cu_result cpu_mem_host_free(void *host) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
-    struct mapping *mapping = allocation_at(&call, (uint64_t)(uintptr_t)host, true);
+    const struct mapping *mapping = allocation_at(&call, (uint64_t)(uintptr_t)host, true);
     if (mapping && memory_is_foreign(call.world, mapping)) {
         mapping = NULL;
         call.result = R_CUDA_ERROR_INVALID_VALUE;
     }
-    if (mapping) call_run(&call, device_idle, call.device);
-    if (!call.result) memory_free(call.world, mapping);
+    if (mapping) wait_for(&call, call.device);
+    struct mapping *still = call.result ? NULL : allocation_at(&call, (uint64_t)(uintptr_t)host, true);
+    if (still) memory_free(call.world, still);
     return call_end(&call);
 }
 
@@ -80,15 +87,19 @@ cu_result cpu_mem_host_register(void *host, size_t bytes, unsigned flags) {
     return call_end(&call);
 }
 
+static struct mapping *registered_at(struct call *call, void *host) {
+    struct mapping *mapping = memory_at(call->world, (uint64_t)(uintptr_t)host);
+    if (mapping && memory_is_foreign(call->world, mapping) && mapping->home == host) return mapping;
+    call->result = R_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    return NULL;
+}
+
 cu_result cpu_mem_host_unregister(void *host) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
-    struct mapping *mapping = memory_at(call.world, (uint64_t)(uintptr_t)host);
-    if (!mapping || !memory_is_foreign(call.world, mapping) || mapping->home != host)
-        call.result = R_CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    else
-        call_run(&call, device_idle, call.device);
-    if (!call.result) memory_unregister(call.world, mapping);
+    if (registered_at(&call, host)) wait_for(&call, call.device);
+    struct mapping *mapping = call.result ? NULL : registered_at(&call, host);
+    if (mapping) memory_unregister(call.world, mapping);
     return call_end(&call);
 }
 

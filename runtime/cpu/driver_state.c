@@ -90,7 +90,8 @@ int dcpkcpu_configure(const dcpkcpu_options *options) {
 const char *dcpkcpu_report(void) {
     struct call call;
     call_begin(&call, NEEDS_NOTHING);
-    const char *report = call.world->report;
+    static _Thread_local char report[sizeof call.world->report]; /* other threads may cause another meanwhile */
+    memcpy(report, call.world->report, sizeof report);
     call_end(&call);
     return report;
 }

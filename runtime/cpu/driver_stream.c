@@ -56,7 +56,9 @@ cu_result cpu_stream_synchronize(cu_stream stream) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct stream *which = stream_of(&call, stream);
-    if (which) call_run(&call, stream_idle, which);
+    if (!which) return call_end(&call);
+    struct work work = stream_work(which);
+    call_run(&call, work_done, &work);
     return call_end(&call);
 }
 
@@ -72,7 +74,9 @@ cu_result cpu_stream_query(cu_stream stream) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct stream *which = stream_of(&call, stream);
-    if (which) query(&call, stream_idle, which);
+    if (!which) return call_end(&call);
+    struct work work = stream_work(which);
+    query(&call, work_done, &work);
     return call_end(&call);
 }
 
@@ -183,15 +187,29 @@ cu_result cpu_stream_wait_event(cu_stream stream, cu_event event, unsigned flags
     return call_end(&call);
 }
 
-static bool event_reached(const void *event) {
-    return ((const struct event *)event)->reached == ((const struct event *)event)->recorded;
+static bool is_reached(const struct event *event) {
+    return event->reached == event->recorded;
+}
+
+struct reaching { /* the record calls so far; destroying the event ends the wait */
+    const struct world *world;
+    const struct event *event;
+    uint64_t generation;
+};
+
+static bool event_reached(const void *what) {
+    const struct reaching *reaching = what;
+    return !handle_is(reaching->world, reaching->event, HANDLE_EVENT) ||
+           reaching->event->reached >= reaching->generation;
 }
 
 cu_result cpu_event_synchronize(cu_event event) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct event *which = event_of(&call, event);
-    if (which) call_run(&call, event_reached, which);
+    if (!which) return call_end(&call);
+    struct reaching reaching = {.world = call.world, .event = which, .generation = which->recorded};
+    call_run(&call, event_reached, &reaching);
     return call_end(&call);
 }
 
@@ -199,7 +217,9 @@ cu_result cpu_event_query(cu_event event) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct event *which = event_of(&call, event);
-    if (which) query(&call, event_reached, which);
+    if (!which) return call_end(&call);
+    struct reaching reaching = {.world = call.world, .event = which, .generation = which->recorded};
+    query(&call, event_reached, &reaching);
     return call_end(&call);
 }
 
@@ -212,7 +232,7 @@ cu_result cpu_event_elapsed(float *ms, cu_event start, cu_event end) {
         call.result = R_CUDA_ERROR_INVALID_VALUE;
     else if (!from->recorded || !to->recorded || from->no_timing || to->no_timing)
         call.result = R_CUDA_ERROR_INVALID_HANDLE;
-    else if (!event_reached(from) || !event_reached(to))
+    else if (!is_reached(from) || !is_reached(to))
         call.result = R_CUDA_ERROR_NOT_READY;
     else
         *ms = (float)((double)to->time - (double)from->time) / 1e6f;

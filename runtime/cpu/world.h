@@ -1,9 +1,10 @@
 /* world.h - the world half of the CPU device from within: memory, late stores, grids, streams, the scheduler.
  *
- * Included by world_*.c and driver_*.c alone; exec sees machine.h. One machine, one mutex (driver_call.c holds it
- * during every cu* call), no threads of its own: device work runs inside the caller's synchronising calls.
- * Files: world_state (options, life), world_memory (addresses), world_access (loads and stores), world_wire (late
- * stores), world_grid (CTAs on SMs), world_stream (order of work), world_schedule (who steps next), world_report. */
+ * Included by world_*.c and driver_*.c alone; exec sees machine.h. One machine, one lock (driver_call.c holds it during
+ * every cu* call; waiting calls give it up between rounds), no threads of its own: device work runs inside the caller's
+ * synchronising calls. Files: world_state (options, life), world_memory (addresses), world_access (loads and stores),
+ * world_wire (late stores), world_grid (CTAs on SMs), world_stream (order of work), world_schedule (who steps next),
+ * world_report. */
 #ifndef DCPK_CPU_WORLD_H
 #define DCPK_CPU_WORLD_H
 
@@ -244,6 +245,13 @@ struct pulse {                        /* what happened lately, for the no-progre
     uint64_t jump;                    /* the last one, ns; 0 since progress */
 };
 
+struct hosts { /* threads of the host that have called in this life; world_host.c */
+    unsigned threads;
+    bool pause;              /* the call that runs the devices should let time pass before its next round */
+    uint64_t mark;           /* real ns: from here on time counts as passed */
+    uint64_t idle, progress; /* real ns that passed since the progress of that round */
+};
+
 struct handle {
     const void *pointer; /* NULL: empty, or removed when kind is not 0 */
     unsigned char kind;
@@ -273,6 +281,7 @@ struct world {
     uint64_t round, turn, time; /* turn: counts picks of the adversary; time: ns */
     uint64_t turns_a_round;
     struct pulse pulse;
+    struct hosts hosts;
     bool dirty;    /* streams may have something to start or finish */
     uint32_t late; /* mask of devices whose stores to others may be late */
     bool faulted;
@@ -378,16 +387,39 @@ void streams_progress(struct world *world);                     /* starts what m
 void stream_op_done(struct world *world, struct op *op);
 const char *
 stream_obstacle(const struct stream *stream); /* why its next op cannot start; NULL: it can, or there is none */
-bool stream_idle(const void *stream);
-bool device_idle(const void *device);
+bool stream_idle(const struct stream *stream);
+
+/* What a call waits for: the work that was there as it began. Other host threads may add work, destroy the stream or
+ * reset the machine meanwhile, so nothing here points to what they can free. */
+struct work {
+    const struct device *device;
+    int stream;      /* number; -1: all */
+    uint64_t serial; /* the last op waited for */
+};
+struct work stream_work(const struct stream *stream);
+struct work device_work(const struct device *device);
+bool work_done(const void *work);
 
 /* world_schedule.c */
-enum run_end { RUN_DONE, RUN_FAULT, RUN_STALLED, RUN_SLICE_OVER };
+enum run_end { RUN_DONE, RUN_FAULT, RUN_STALLED, RUN_SLICE_OVER, RUN_RESET };
 typedef bool run_done(const void *what);
-/* Runs every device until done(what), a fault, only stalled work, or `rounds` rounds. */
+enum { RUN_TO_THE_END = 0 };
+/* Runs every device until done(what), a fault, only stalled work, or `rounds` rounds; RUN_TO_THE_END: however many it
+ * takes within options.max_rounds. Then, when there are more host threads, the lock is given up between rounds: what
+ * may only be looked at under it must be looked at again; after RUN_RESET the machine is another. */
 enum run_end world_run(struct world *world, run_done *done, const void *what, uint64_t rounds);
 void world_progressed(struct world *world);
 bool warp_can_run(const struct warp *warp);
+
+/* world_host.c */
+struct world *host_enter(void); /* a call begins: takes the lock */
+void host_leave(struct world *world);
+bool host_shared(const struct world *world); /* by more than one host thread */
+uint64_t host_now(void);                     /* real ns */
+/* Real ns since the last such call, in which no other call was under way. */
+uint64_t host_pass(struct world *world);
+/* Lets other host threads in where they want; *since: real ns when this call last took the lock. */
+void host_between_rounds(struct world *world, uint64_t *since);
 
 /* world_report.c: who waits for what; into text, of `capacity` bytes. */
 void report_no_progress(const struct world *world, const char *headline, char *text, size_t capacity);

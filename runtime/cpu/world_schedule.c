@@ -9,6 +9,12 @@
 #include <string.h>
 
 enum { FAIR_BURST = 512, WINDOW = 256, SILENT_ROUNDS = 8192 };
+/* When other host threads may still launch something: real ns without progress before a verdict, and when a bounded
+ * poll will end by itself. */
+#define PATIENCE UINT64_C(1000000000)
+#define PATIENCE_TIMED UINT64_C(60000000000)
+#define WALL_MOST UINT64_C(600000000000) /* real ns of a call without a max_rounds of its own */
+#define ROUNDS_MOST UINT64_C(4000000000)
 #define JUMP_FIRST UINT64_C(10000)     /* ns */
 #define JUMP_MOST UINT64_C(1000000000) /* ns */
 
@@ -227,7 +233,17 @@ static bool all_polled(struct world *world) {
     return all;
 }
 
-static enum run_end stop(struct world *world, const char *headline) {
+static bool timer_was_read(const struct world *world) {
+    uint64_t last = world->pulse.timer > world->pulse.progress ? world->pulse.timer : world->pulse.progress;
+    return world->round - last <= SILENT_ROUNDS;
+}
+
+/* RUN_SLICE_OVER: not yet, other host threads may still do something about it. */
+static enum run_end stop(struct world *world, const char *headline, uint64_t patience) {
+    if (host_shared(world) && world->hosts.idle < patience) {
+        world->hosts.pause = true;
+        return RUN_SLICE_OVER;
+    }
     struct fault fault = {.code = RESULT_LAUNCH_FAILED};
     report_no_progress(world, headline, fault.text, sizeof fault.text);
     if (anything_held_back(world)) {
@@ -244,11 +260,18 @@ static enum run_end end_window(struct world *world) {
     struct pulse *pulse = &world->pulse;
     bool quiet = pulse->progress < pulse->window && world->wire.flying == 0 && !world->delayed;
     pulse->window = world->round;
-    if (!all_polled(world) || !quiet) return RUN_SLICE_OVER;
-    uint64_t last = pulse->timer > pulse->progress ? pulse->timer : pulse->progress;
-    if (world->round - last > SILENT_ROUNDS)
+    bool polled = all_polled(world);
+    uint64_t passed = host_shared(world) ? host_pass(world) : 0;
+    if (!polled || !quiet) return RUN_SLICE_OVER;
+    world->time += passed;
+    if (!timer_was_read(world))
         return stop(world,
-                    "no progress: every warp that can run polls memory that nobody will write, and none reads a timer");
+                    "no progress: every warp that can run polls memory that nobody will write, and none reads a timer",
+                    PATIENCE);
+    if (host_shared(world)) {
+        world->hosts.pause = true;
+        return RUN_SLICE_OVER;
+    }
     pulse->jump = pulse->jump == 0 ? JUMP_FIRST : pulse->jump < JUMP_MOST / 2 ? pulse->jump * 2 : JUMP_MOST;
     world->time += pulse->jump;
     return RUN_SLICE_OVER;
@@ -261,21 +284,34 @@ static enum run_end end_round(struct world *world, bool ran) {
     if (!ran && world->wire.flying) world->turn = wire_next_due(world);
     if (world->wire.flying) wire_land_due(world);
     if (world->faulted) return RUN_FAULT;
-    if (!ran && is_stuck(world)) return stop(world, "deadlock: no warp can run and no work can start");
-    if (world->round - world->pulse.progress > world->options.livelock_rounds)
-        return stop(world, "no progress: nothing changed in memory for livelock_rounds rounds");
-    return world->round - world->pulse.window >= WINDOW ? end_window(world) : RUN_SLICE_OVER;
+    if (!ran && is_stuck(world)) {
+        if (host_shared(world)) world->time += host_pass(world);
+        return stop(world, "deadlock: no warp can run and no work can start", PATIENCE);
+    }
+    bool window_over = world->round - world->pulse.window >= WINDOW;
+    enum run_end end = window_over ? end_window(world) : RUN_SLICE_OVER;
+    if (end != RUN_SLICE_OVER || (host_shared(world) && !window_over)) return end;
+    if (world->round - world->pulse.progress <= world->options.livelock_rounds) return RUN_SLICE_OVER;
+    return stop(world, "no progress: nothing changed in memory for livelock_rounds rounds",
+                timer_was_read(world) ? PATIENCE_TIMED : PATIENCE);
 }
 
 enum run_end world_run(struct world *world, run_done *done, const void *what, uint64_t rounds) {
     bool adversary = world->options.schedule == DCPKCPU_RANDOM;
+    uint64_t life = world->life, most = world->options.max_rounds, begin = host_now(), since = begin;
     for (uint64_t n = 0;; n++) {
         streams_progress(world);
         if (world->faulted) return RUN_FAULT;
         if (done(what)) return RUN_DONE;
-        if (n >= rounds) return RUN_SLICE_OVER;
+        if (rounds && n >= rounds) return RUN_SLICE_OVER;
+        if (n >= (most ? most : ROUNDS_MOST) || (!most && n % 16 == 15 && host_now() - begin > WALL_MOST))
+            return stop(world, "no end: the call has run for max_rounds rounds, or for 10 minutes, and work goes on",
+                        0);
         bool ran = adversary ? run_adverse_round(world) : run_fair_round(world);
         enum run_end end = end_round(world, ran);
         if (end != RUN_SLICE_OVER) return end;
+        if (rounds || !host_shared(world)) continue;
+        host_between_rounds(world, &since);
+        if (world->life != life) return RUN_RESET;
     }
 }

@@ -61,13 +61,23 @@ struct op *stream_op(struct stream *stream, enum op_kind kind) {
     return op;
 }
 
-bool stream_idle(const void *stream) {
-    return ((const struct stream *)stream)->first == NULL;
+bool stream_idle(const struct stream *stream) {
+    return stream->first == NULL;
 }
 
-bool device_idle(const void *device) {
-    for (const struct stream *s = ((const struct device *)device)->streams; s; s = s->next)
-        if (s->first) return false;
+struct work stream_work(const struct stream *stream) {
+    return (struct work){.device = stream->device, .stream = stream->number, .serial = stream->device->op_serial};
+}
+
+struct work device_work(const struct device *device) {
+    return (struct work){.device = device, .stream = -1, .serial = device->op_serial};
+}
+
+bool work_done(const void *what) {
+    const struct work *work = what;
+    for (const struct stream *s = work->device->streams; s; s = s->next)
+        if ((work->stream < 0 || s->number == work->stream) && s->first && s->first->serial <= work->serial)
+            return false;
     return true;
 }
 
