@@ -272,6 +272,80 @@ START_TEST(gate_and_pitch_may_be_missing_only_without_gate) {
 }
 END_TEST
 
+START_TEST(pitch_that_kernels_cannot_count_in_32_bits_is_refused) {
+    dcpk_device *device = fake_device(0);
+    dcpk_kernel *kernel = fake_load_kernel(device, fake_norm_image()); /* batch=4 */
+    dcpk_args args = fake_norm_args();
+    args.pitch = 1u << 29;
+    ck_assert_int_eq(dcpk_kernel_launch(kernel, 0, &args, NULL, NULL, 0, &error), DCPK_OK);
+    const uint32_t wide[] = {(1u << 29) + 8, 1u << 30, 0xFFFFFFF8u};
+    for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++) {
+        args.pitch = wide[i];
+        ck_assert_int_eq(dcpk_kernel_launch(kernel, 0, &args, NULL, NULL, 0, &error), DCPK_E_ARG);
+        assert_text("pitch * batch must be at most 2147483648 elements");
+        assert_text("pitch at most 536870912");
+    }
+    ck_assert_int_eq(dcpk_kernel_free(kernel, &error), DCPK_OK);
+    dcpk_device_close(device);
+}
+END_TEST
+
+START_TEST(kernels_of_a_box_are_not_launched_raw) {
+    dcpk_device *device = fake_device(0);
+    dcpk_entry_info entry = stand_in_entry("dcpk_query_push", "query control q_box");
+    dcpk_kernel *kernel = fake_load_kernel(device, stand_in_image("query_push heads=2 dcp=2 batch=4", &entry, 1));
+    uint64_t value[3] = {0x1000, 0x2000, 0x3000};
+    void *params[] = {&value[0], &value[1], &value[2]};
+    ck_assert_int_eq(dcpk_kernel_launch_raw(kernel, 0, params, NULL, 0, &error), DCPK_E_ARG);
+    assert_text("(dcpk_query_push): its parameters are a box's and args.def's: dcpk_kernel_launch fills them");
+    ck_assert_int_eq(fake.state->launches, 0);
+    ck_assert_int_eq(dcpk_kernel_free(kernel, &error), DCPK_OK);
+    entry = stand_in_entry("dcpk_mine", "seen:u64 control q_box"); /* nothing else can launch it */
+    kernel = fake_load_kernel(device, stand_in_image("mine heads=2 dcp=2 batch=4", &entry, 1));
+    ck_assert_int_eq(dcpk_kernel_launch_raw(kernel, 0, params, NULL, 0, &error), DCPK_OK);
+    ck_assert_int_eq(dcpk_kernel_free(kernel, &error), DCPK_OK);
+    dcpk_device_close(device);
+}
+END_TEST
+
+START_TEST(kernel_that_the_driver_keeps_is_kept) {
+    static const struct {
+        int result;
+        dcpk_status status;
+    } kept[] = {{DRIVER_NOT_READY, DCPK_E_BOX_BUSY}, {DRIVER_INVALID_VALUE, DCPK_E_DRIVER}};
+    dcpk_device *device = fake_device(0);
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        dcpk_kernel *kernel = fake_load_kernel(device, fake_norm_image());
+        dcpk_args args = fake_norm_args();
+        strcpy(fake.state->fail_symbol, "cuLibraryUnload");
+        fake.state->fail_with = kept[i].result;
+        for (int twice = 0; twice < 2; twice++) {
+            ck_assert_int_eq(dcpk_kernel_free(kernel, &error), kept[i].status);
+            ck_assert_int_eq(error.code, kept[i].status);
+            ck_assert_int_eq(error.driver_result, kept[i].result);
+            assert_text("cuLibraryUnload");
+        }
+        fake.state->fail_symbol[0] = '\0';
+        ck_assert_int_eq(dcpk_kernel_launch(kernel, 0, &args, NULL, NULL, 0, &error), DCPK_OK); /* it is whole */
+        ck_assert_int_eq(dcpk_kernel_free(kernel, &error), DCPK_OK);
+    }
+    dcpk_device_close(device);
+    ck_assert_int_eq(fake.outstanding(), 0);
+}
+END_TEST
+
+START_TEST(lost_context_keeps_no_kernel) {
+    dcpk_device *device = fake_device(0);
+    dcpk_kernel *kernel = fake_load_kernel(device, fake_norm_image());
+    strcpy(fake.state->fail_symbol, "cuLibraryUnload");
+    fake.state->fail_with = DRIVER_ILLEGAL_ADDRESS;
+    ck_assert_int_eq(dcpk_kernel_free(kernel, &error), DCPK_OK);
+    fake.state->fail_symbol[0] = '\0';
+    dcpk_device_close(device);
+    ck_assert_int_eq(fake.outstanding(), 1); /* the library, lost with its context */
+}
+END_TEST
+
 START_TEST(kernels_of_the_users_own_take_raw_parameters) {
     dcpk_device *device = fake_device(0);
     dcpk_entry_info entry = stand_in_entry("dcpk_mine", "seen:u64 rows");
@@ -399,6 +473,10 @@ int main(void) {
     tcase_add_test(tests, launch_allocates_nothing_and_asks_the_driver_only_to_launch);
     tcase_add_test(tests, bad_arguments_are_refused_by_name_before_any_driver_call);
     tcase_add_test(tests, gate_and_pitch_may_be_missing_only_without_gate);
+    tcase_add_test(tests, pitch_that_kernels_cannot_count_in_32_bits_is_refused);
+    tcase_add_test(tests, kernels_of_a_box_are_not_launched_raw);
+    tcase_add_test(tests, kernel_that_the_driver_keeps_is_kept);
+    tcase_add_test(tests, lost_context_keeps_no_kernel);
     tcase_add_test(tests, kernels_of_the_users_own_take_raw_parameters);
     tcase_add_test(tests, parameter_of_another_type_than_its_name_says_is_refused_at_load);
     tcase_add_test(tests, kernel_captured_in_a_graph_is_not_unloaded_under_it);

@@ -270,6 +270,47 @@ START_TEST(layer_captured_in_a_graph_is_not_closed_under_it) {
 }
 END_TEST
 
+START_TEST(event_ordered_box_gets_no_layer) {
+    dcpk_box_shape ordered = shape;
+    ordered.event_ordered = 1;
+    dcpk_box *box = NULL;
+    dcpk_layer *layer = NULL;
+    ck_assert_int_eq(dcpk_box_create(devices[0], &ordered, 0, &box, &error), DCPK_OK);
+    ck_assert_int_eq(open_layer("heads=2 dcp=2 batch=4 split=1", box, &layer), DCPK_E_ARG);
+    ck_assert_ptr_nonnull(strstr(error.text, "event_ordered"));
+    ck_assert_ptr_nonnull(strstr(error.text, "phase by phase"));
+    ck_assert_ptr_null(layer);
+    ck_assert_int_eq(dcpk_box_destroy(box, &error), DCPK_OK);
+}
+END_TEST
+
+/* The n-th driver call of closing fails, for every n. */
+START_TEST(layer_that_the_driver_keeps_can_be_closed_again) {
+    connect_pair();
+    long failures = 0;
+    for (long n = 1;; n++) {
+        dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4 split=1", boxes[0]);
+        fake.state->fail_at = n;
+        fake.state->fail_with = DRIVER_NOT_READY;
+        dcpk_status status = dcpk_layer_close(layer, &error);
+        bool used = fake.state->fail_at == 0;
+        cu_context popped;
+        fake.state->fail_at = 0;
+        if (used && strcmp(fake.state->call[n - 1], "cuCtxPopCurrent_v2") == 0) devices[0]->driver.ctx_pop(&popped);
+        if (status != DCPK_OK) {
+            failures++;
+            bool begun = fake.state->libraries < 3;
+            ck_assert_int_gt(fake.state->libraries, 0);
+            ck_assert_int_eq(dcpk_layer_step(layer, &args, NULL, 0, &error), begun ? DCPK_E_ARG : DCPK_OK);
+            close_layer(layer);
+        }
+        ck_assert_int_eq(fake.state->libraries, 0);
+        if (!used) break;
+    }
+    ck_assert_int_ge(failures, 3);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("layer");
     TCase *tests = tcase_create("layer");
@@ -286,6 +327,8 @@ int main(void) {
     tcase_add_test(tests, kernel_that_cannot_be_had_gives_no_layer);
     tcase_add_test(tests, box_and_dcp_must_go_together);
     tcase_add_test(tests, layer_captured_in_a_graph_is_not_closed_under_it);
+    tcase_add_test(tests, event_ordered_box_gets_no_layer);
+    tcase_add_test(tests, layer_that_the_driver_keeps_can_be_closed_again);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
