@@ -56,6 +56,21 @@ START_TEST(a_command_line_that_cannot_be_read_is_code_2) {
                                         "run --schedule sideways",
                                         "run --inject=nosuch",
                                         "run batch=1,,x",
+                                        "run batch=1,",
+                                        "run batch=1,,2",
+                                        "run batch=",
+                                        "run batch=1 batch=2",
+                                        "run heads=2 batch=1 heads=2",
+                                        "run model=kimi-k3 tp=8 model=kimi-k3",
+                                        "run model=kimi-k3 tp=8 tp=8",
+                                        "gen dcp_value model=kimi-k3 model=kimi-k3 tp=8 dcp=2 batch=1",
+                                        "gen dcp_value heads=2 dcp=2",
+                                        "gen dcp_value dcp=2 batch=1",
+                                        "run -d foo",
+                                        "run -d cpu:x",
+                                        "run --seed 0x10",
+                                        "run --seed ' 1'",
+                                        "run lineinfo",
                                         "run page=16"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         sh("$dcpk %s", lines[i]);
@@ -66,13 +81,122 @@ START_TEST(a_command_line_that_cannot_be_read_is_code_2) {
 }
 END_TEST
 
-START_TEST(a_spec_that_a_rule_refuses_is_code_1_and_states_the_rule) {
-    sh("$dcpk gen dcp_value heads=128 dcp=16 batch=1");
-    expect_failure(1, "1024");
-    sh("$dcpk gen dcp_value heads=2 dcp=2 batch=5 q=2");
-    expect_failure(1, "batch");
+START_TEST(a_spec_that_a_rule_refuses_is_code_2_and_states_the_rule) {
+    static const char *const commands[] = {"gen dcp_value", "build dcp_value", "explain dcp_value", "run"};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        sh("$dcpk %s heads=128 dcp=16 batch=1", commands[i]);
+        expect_failure(2, "dcp * heads * q must be at most 1024");
+        expect_in(last.err, "DCPK_E_SPEC");
+        sh("$dcpk %s heads=2 dcp=2 batch=5 cap=4", commands[i]);
+        expect_failure(2, "cap must be at least batch");
+        sh("$dcpk %s heads=2 dcp=2 batch=5 q=2", commands[i]);
+        expect_failure(2, "q must divide");
+    }
     sh("$dcpk build query_wait heads=2 dcp=1 batch=1");
-    expect_failure(1, "dcp");
+    expect_failure(2, "dcp=1");
+    sh("$dcpk gen dcp_value heads=2 dcp=2");
+    expect_failure(2, "batch is required");
+    sh("$dcpk gen dcp_value arch=sm_12 heads=2 dcp=2 batch=1");
+    expect_failure(2, "sm_90a");
+}
+END_TEST
+
+START_TEST(dcp_divides_tp_in_every_command) {
+    static const char *const commands[] = {"gen dcp_value", "build dcp_value", "explain dcp_value", "run"};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        sh("$dcpk %s model=kimi-k3 tp=8 dcp=3 batch=1", commands[i]);
+        expect_failure(2, "dcp must divide tp");
+        expect_in(last.err, "tp=8 dcp=3");
+        sh("$dcpk %s model=kimi-k3 dcp=2 tp=1 batch=1", commands[i]);
+        expect_failure(2, "dcp must divide tp");
+        sh("$dcpk %s model=kimi-k3 tp=7 dcp=7 batch=1", commands[i]);
+        expect_failure(2, "does not divide");
+    }
+    sh("$dcpk gen dcp_value model=kimi-k3 tp=8 dcp=8 batch=1 && $dcpk gen query_norm model=kimi-k3 tp=8 batch=1");
+    expect_code(0);
+    sh("$dcpk gen dcp_value heads=12 dcp=3 batch=1"); /* no preset: no tp to divide */
+    expect_code(0);
+}
+END_TEST
+
+START_TEST(a_word_given_twice_is_named) {
+    static const char *const lines[][2] = {{"run batch=1 batch=2", "batch"},
+                                           {"run dcp=2 dcp=2", "dcp"},
+                                           {"run model=kimi-k3 model=kimi-k3", "model"},
+                                           {"run model=kimi-k3 tp=8 tp=8", "tp"},
+                                           {"run arch=sm_90a arch=sm_90a", "arch"},
+                                           {"gen dcp_value model=kimi-k3 tp=8 tp=4 dcp=2 batch=1", "tp"},
+                                           {"gen dcp_value heads=2 dcp=2 batch=1 batch=1", "batch"}};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s is set twice", lines[i][1]);
+        sh("$dcpk %s", lines[i][0]);
+        expect_failure(2, text);
+    }
+}
+END_TEST
+
+START_TEST(run_lists_the_keys_that_it_takes_and_no_other) {
+    static const char *const takes[] = {" heads", " dcp", " batch", " lineinfo", " watchdog", " model", " tp", " arch"};
+    static const char *const not [] = {" page", " pv", " rope", " poll", " store_qc", " splits", " q_lora"};
+    static const char *const words[] = {"foo=1", "page=16", "splits=auto"};
+    for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+        sh("$dcpk run %s", words[w]);
+        expect_failure(2, "; keys: ");
+        const char *list = strstr(last.err, "; keys: ");
+        for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++)
+            expect_in(list, takes[i]);
+        for (size_t i = 0; i < sizeof not / sizeof not [0]; i++)
+            ck_assert_msg(strstr(list, not [i]) == NULL, "'%s' in %s", not [i], list);
+    }
+}
+END_TEST
+
+START_TEST(a_variable_of_no_sane_value_is_named_with_value_and_range) {
+    static const char *const rows[][3] = {{"DCPK_CPU_SEED", "x", "0 to 18446744073709551615"},
+                                          {"DCPK_CPU_SEED", "-1", "0 to 18446744073709551615"},
+                                          {"DCPK_CPU_SEED", "18446744073709551616", "0 to 18446744073709551615"},
+                                          {"DCPK_CPU_DEVICES", "0", "1 to 32"},
+                                          {"DCPK_CPU_DEVICES", "33", "1 to 32"},
+                                          {"DCPK_CPU_DEVICES", "2x", "1 to 32"},
+                                          {"DCPK_CPU_SMS", "x", "1 to 1024"},
+                                          {"DCPK_CPU_SMS", "0", "1 to 1024"},
+                                          {"DCPK_CPU_SMS", "1025", "1 to 1024"},
+                                          {"DCPK_LOG", "foo", "error, warning, info or debug"},
+                                          {"DCPK_MULTICAST", "2", "1 or 0"},
+                                          {"DCPK_PDL", "yes", "1 or 0"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "%s=%s: ", rows[i][0], rows[i][1]);
+        sh("%s=%s $dcpk run heads=1 batch=1", rows[i][0], rows[i][1]);
+        expect_failure(2, text);
+        expect_in(last.err, rows[i][2]);
+        ck_assert_str_eq(last.out, "");
+    }
+    sh("DCPK_DEVICE=foo $dcpk run heads=1 batch=1");
+    expect_failure(2, "DCPK_DEVICE");
+    expect_in(last.err, "auto, cpu or cuda");
+    sh("DCPK_LOG=foo $dcpk ls");
+    expect_failure(2, "DCPK_LOG=foo");
+}
+END_TEST
+
+START_TEST(too_few_devices_are_counted_against_the_ranks) {
+    sh("$dcpk run -d cpu:0 heads=1 dcp=2 batch=1");
+    expect_failure(2, "dcp=2 is 2 ranks");
+    expect_in(last.err, "offers 1");
+    expect_in(last.err, "cpu:0,1");
+    sh("DCPK_CPU_DEVICES=1 $dcpk run heads=1 dcp=2 batch=1");
+    expect_failure(2, "DCPK_CPU_DEVICES=1");
+    expect_in(last.err, "dcp=2");
+}
+END_TEST
+
+START_TEST(a_fault_in_an_input_that_is_not_read_is_refused) {
+    sh("$dcpk run --inject=query heads=1 dcp=1 batch=1");
+    expect_failure(2, "--inject=query: with dcp=1");
+    sh("$dcpk run --inject=gate heads=1 gate=0 batch=1");
+    expect_failure(2, "--inject=gate: with gate=0");
 }
 END_TEST
 
@@ -92,12 +216,12 @@ START_TEST(output_that_cannot_be_written_is_code_1) {
     static const char *const commands[] = {"ls", "gen " VALUE, "--help", "--version", "gen --help"};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         sh("$dcpk %s >/dev/full", commands[i]);
-        expect_failure(1, "cannot write the output: ");
+        expect_failure(1, "cannot write the output: No space left on device");
         sh("$dcpk %s >&-", commands[i]);
         expect_failure(1, "cannot write the output: ");
         sh("{ sleep 0.1; $dcpk %s; echo $? >code; } | true; sleep 0.3; cat code", commands[i]);
         ck_assert_str_eq(last.out, "1\n");
-        expect_in(last.err, "cannot write the output: ");
+        expect_in(last.err, "cannot write the output: Broken pipe");
     }
 }
 END_TEST
@@ -216,7 +340,13 @@ int main(void) {
     tcase_set_timeout(tests, 20);
     tcase_add_test(tests, help_and_version_go_to_stdout_with_code_0);
     tcase_add_test(tests, a_command_line_that_cannot_be_read_is_code_2);
-    tcase_add_test(tests, a_spec_that_a_rule_refuses_is_code_1_and_states_the_rule);
+    tcase_add_test(tests, a_spec_that_a_rule_refuses_is_code_2_and_states_the_rule);
+    tcase_add_test(tests, dcp_divides_tp_in_every_command);
+    tcase_add_test(tests, a_word_given_twice_is_named);
+    tcase_add_test(tests, run_lists_the_keys_that_it_takes_and_no_other);
+    tcase_add_test(tests, a_variable_of_no_sane_value_is_named_with_value_and_range);
+    tcase_add_test(tests, too_few_devices_are_counted_against_the_ranks);
+    tcase_add_test(tests, a_fault_in_an_input_that_is_not_read_is_refused);
     tcase_add_test(tests, a_message_cannot_drive_the_terminal);
     tcase_add_test(tests, output_that_cannot_be_written_is_code_1);
     tcase_add_test(tests, a_file_is_written_whole_or_not_at_all);

@@ -124,6 +124,36 @@ START_TEST(readme_names_functions_folders_and_targets_that_exist) {
 }
 END_TEST
 
+/* Each option of a line "    dcpk NAME ..." is in the help of that command, whose table is tools/cmd_*.c. */
+START_TEST(readme_shows_commands_and_options_that_exist) {
+    const char *at = strstr(readme, "## The command"), *end = at != NULL ? strstr(at, "\n## Environment") : NULL;
+    ck_assert_ptr_nonnull(end);
+    int lines = 0;
+    for (; (at = strstr(at, "\n    dcpk ")) != NULL && at < end; lines++) {
+        char name[32], line[256], command[256];
+        at += 10;
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(line, " "), line);
+        snprintf(command, sizeof command, "grep -q '^C(%s)' tools/commands.def", name);
+        ck_assert_msg(system(command) == 0, "no command %s", name); /* NOLINT: our own words */
+        for (const char *option = line; (option = strstr(option, "--")) != NULL;) {
+            option += 2;
+            snprintf(command, sizeof command, "grep -q '{\"%.*s\", ' $(grep -l 'command_%s = ' tools/cmd_*.c)",
+                     (int)strspn(option, "abcdefghijklmnopqrstuvwxyz"), option, name);
+            ck_assert_msg(system(command) == 0, "%s: %s", line, command); /* NOLINT: our own words */
+        }
+    }
+    ck_assert_int_eq(lines, 6);
+}
+END_TEST
+
+START_TEST(readme_names_every_document) {
+    ck_assert_msg(system("for f in docs/*; do " /* NOLINT: our own words */
+                         "grep -q \"^| .docs/. |.*[^a-z_]$(basename $f)[^a-z]\" README.md || exit 1; done") == 0,
+                  "README.md's row of docs/ lacks a file that is there");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("readme");
     TCase *tests = tcase_create("readme");
@@ -132,6 +162,8 @@ int main(void) {
     tcase_add_test(tests, readme_lists_every_environment_variable_and_no_other);
     tcase_add_test(tests, the_environment_table_names_what_each_room_reads);
     tcase_add_test(tests, readme_names_functions_folders_and_targets_that_exist);
+    tcase_add_test(tests, readme_shows_commands_and_options_that_exist);
+    tcase_add_test(tests, readme_names_every_document);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -9,11 +9,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum exit_code {
     EXIT_DONE = 0,
     EXIT_WORK = 1,   /* the work failed */
-    EXIT_USAGE = 2,  /* the command line cannot be read */
+    EXIT_USAGE = 2,  /* what was asked for cannot be: words, a spec that a rule refuses, a variable's value */
     EXIT_MISSING = 3 /* a toolchain or a device is missing */
 };
 
@@ -62,12 +63,25 @@ enum exit_code usage_error(const struct command_line *line, const char *format, 
     __attribute__((format(printf, 2, 3)));
 /* Prints what a failed library call says, its status and advice. */
 void complain_error(const dcpk_error *error);
-/* The exit code that a library error means: MISSING when no toolchain or device is there. gen may be NULL. */
+/* The exit code that a library error means: USAGE when it refuses what was asked for (an argument, a spec, an
+ * architecture), MISSING when no toolchain is there. gen may be NULL. */
 enum exit_code exit_of_error(dcpk_gen *gen, const dcpk_error *error);
-/* The log callback of the command: to stderr, at DCPK_LOG's level (error, warning, info, debug; default warning). */
+/* The log callback of the command: to stderr, at DCPK_LOG's level. */
 void log_line(void *self, int level, const char *text);
 /* Pointer, or the program ends with a message: tools do not go on without memory. */
 void *must(void *pointer);
+
+/* environment.c: DCPK_LOG's level (default warning), -1 when it is none; then the check of it. EXIT_DONE, or a code
+ * after a message. */
+int environment_log_level(void);
+enum exit_code environment_log(const struct command_line *line);
+/* What DCPK_CPU_SEED, DCPK_CPU_DEVICES and DCPK_CPU_SMS say. */
+enum { CPU_SEED, CPU_DEVICES, CPU_SMS, CPU_VARIABLES };
+struct cpu_variable {
+    bool given;
+    uint64_t value;
+};
+enum exit_code environment_cpu(const struct command_line *line, struct cpu_variable values[CPU_VARIABLES]);
 
 /* output.c: writes a whole file under its name or not at all ("-": stdout). False after a message. */
 bool output_write(const struct command_line *line, const char *path, const void *data, size_t length);
@@ -82,7 +96,11 @@ struct preset {
 };
 enum exit_code words_keys(const struct command_line *line, char *const *words, int count, dcpk_spec *spec,
                           struct preset *preset);
-enum exit_code words_preset(dcpk_gen *gen, const struct preset *preset, dcpk_spec *spec);
+/* Refuses a preset whose tp the spec's dcp does not divide; an unset dcp is 1. */
+enum exit_code words_preset(const struct command_line *line, dcpk_gen *gen, const struct preset *preset,
+                            dcpk_spec *spec);
+/* Plain decimal digits, at most `most`. */
+bool word_number(const char *text, uint64_t most, uint64_t *value);
 /* A generator with the command's log; template_path as in dcpk_gen_options. EXIT_DONE, or a code after a message. */
 enum exit_code open_gen(const char *template_path, dcpk_gen **gen);
 /* True when kernels.def has the name. */

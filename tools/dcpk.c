@@ -54,19 +54,38 @@ static enum exit_code dispatch(int argc, char **argv) {
         if (strcmp(name, commands[i]->name) != 0) continue;
         struct command_line line;
         enum exit_code code;
-        return options_read(commands[i], argc - 1, argv + 1, &line, &code) ? commands[i]->run(&line) : code;
+        if (!options_read(commands[i], argc - 1, argv + 1, &line, &code)) return code;
+        code = environment_log(&line);
+        return code == EXIT_DONE ? commands[i]->run(&line) : code;
     }
     return usage_error(NULL, "no command '%s'", name);
 }
 
+/* stdio forgets why a buffer in the middle could not be written. self: where the last reason (errno) is kept. */
+static ssize_t put_output(void *self, const char *data, size_t length) {
+    int *reason = self;
+    size_t done = 0;
+    while (done < length) {
+        ssize_t n = write(STDOUT_FILENO, data + done, length - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            *reason = errno;
+            return 0;
+        }
+        done += (size_t)n;
+    }
+    return (ssize_t)length;
+}
+
 int main(int argc, char **argv) {
+    static int reason; /* also at exit, when stdio writes what is left */
     hold_standard_files();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file size limit are write errors, reported below */
     signal(SIGXFSZ, SIG_IGN);
+    stdout = must(fopencookie(&reason, "w", (cookie_io_functions_t){.write = put_output}));
     enum exit_code code = dispatch(argc, argv);
-    errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain(NULL, "cannot write the output: %s", errno != 0 ? strerror(errno) : "write error");
+        complain(NULL, "cannot write the output: %s", reason != 0 ? strerror(reason) : "write error");
         return code != EXIT_DONE ? (int)code : EXIT_WORK;
     }
     return (int)code;

@@ -5,9 +5,9 @@
 #include "scenario.h"
 
 struct run_facts {
-    const char *device;   /* "cpu" */
-    const char *schedule; /* "fair" */
-    uint64_t seed;
+    const char *device;           /* "cpu" */
+    const char *schedule;         /* "fair" */
+    uint64_t seed, schedule_seed; /* of the inputs; of a random schedule */
     int32_t dcp, uses;
     double seconds; /* whole command */
     bool json;

@@ -15,7 +15,7 @@ void scenario_options_init(struct scenario_options *options, dcpk_gen *gen, int3
     *options = (struct scenario_options){.gen = gen, .heads = heads, .dcp = dcp};
     options->q = options->cap = options->qh = options->sms = options->reserve = options->publish = DCPK_UNSET;
     options->split = options->gate = options->tiled_from = options->parity = options->checked = options->watchdog =
-        DCPK_UNSET;
+        options->lineinfo = DCPK_UNSET;
     options->seed = 1;
 }
 
@@ -59,12 +59,14 @@ struct scenario_kernel *scenario_row(struct scenario *s, const char *kernel, int
 /* ---- devices ------------------------------------------------------------------------------------- */
 
 static dcpk_status open_device(const struct scenario *s, int32_t ordinal, dcpk_device **out, dcpk_error *error) {
+    bool allowed = s->options.publish == DCPK_PUBLISH_MULTICAST && !s->options.ask_environment;
     dcpk_device_options options = {.size = sizeof options,
                                    .kind = s->options.device,
                                    .library = s->options.library,
                                    .ordinal = ordinal,
                                    .pdl = s->options.phased ? 0 : -1,
-                                   .multicast = s->options.publish == DCPK_PUBLISH_MULTICAST ? 1 : -1};
+                                   .multicast = allowed ? 1 : -1,
+                                   .allow_unwatched = s->options.watchdog == 0};
     return dcpk_device_open(&options, out, error);
 }
 
@@ -110,12 +112,28 @@ static dcpk_status configure_cpu(struct scenario *s, dcpk_error *error) {
     return DCPK_OK;
 }
 
+static dcpk_status count_devices(const struct scenario *s, dcpk_error *error) {
+    dcpk_device_info info = {.size = sizeof info};
+    dcpk_status status = dcpk_device_get_info(s->ranks[0].device, &info, error);
+    if (status == DCPK_OK && info.count < s->dcp) {
+        status = scenario_fail(error, DCPK_E_ARG,
+                               "dcp=%d is %d ranks with a device each, and %s offers %d%s: name more devices "
+                               "(%s:0,1,...), or choose dcp=%d or less",
+                               s->dcp, s->dcp, info.kind, info.count, s->options.device ? " as asked for" : "",
+                               info.kind, info.count);
+    }
+    return status;
+}
+
 static dcpk_status open_devices(struct scenario *s, dcpk_error *error) {
     dcpk_status status = configure_cpu(s, error);
     for (int32_t r = 0; r < s->dcp && status == DCPK_OK; r++) {
         status = open_device(s, r, &s->ranks[r].device, error);
         if (status == DCPK_OK) {
             status = dcpk_stream_create(s->ranks[r].device, &s->ranks[r].stream, error);
+        }
+        if (status == DCPK_OK && r == 0) {
+            status = count_devices(s, error);
         }
     }
     return status;
@@ -166,8 +184,10 @@ static void set_base(struct scenario *s) {
     s->base.heads = s->heads;
     s->base.dcp = s->dcp;
     s->base.q = s->q;
-    s->base.cap = o->cap != DCPK_UNSET ? o->cap : (s->greatest_batch > 64 ? s->greatest_batch : 64);
-    s->base.qh = o->qh != DCPK_UNSET ? o->qh : s->dcp * s->heads;
+    s->base.cap = o->cap;
+    s->base.qh = o->qh;
+    if (s->dcp > 1 && o->cap == DCPK_UNSET) s->base.cap = s->greatest_batch > 64 ? s->greatest_batch : 64;
+    if (s->dcp > 1 && o->qh == DCPK_UNSET) s->base.qh = s->dcp * s->heads;
     s->base.sms = o->sms;
     s->base.reserve = o->reserve;
     s->base.publish = o->publish;
@@ -177,6 +197,7 @@ static void set_base(struct scenario *s) {
     s->base.parity = o->parity;
     s->base.checked = o->checked;
     s->base.watchdog = o->watchdog;
+    s->base.lineinfo = o->lineinfo;
 }
 
 static dcpk_status set_up(struct scenario *s, dcpk_error *error) {
@@ -205,6 +226,10 @@ static dcpk_status set_up(struct scenario *s, dcpk_error *error) {
         }
     }
     set_base(s);
+    dcpk_status status = scenario_specs_check(s, error);
+    if (status != DCPK_OK) {
+        return status;
+    }
     return scenario_inputs_make(s) ? DCPK_OK : scenario_fail(error, DCPK_E_NOMEM, "no memory for a scenario's inputs");
 }
 

@@ -49,11 +49,12 @@ struct scenario_options {
     int32_t heads, dcp;         /* required */
     const int32_t *batches;     /* batch of each use */
     int32_t uses;
-    int32_t q, cap, qh, sms, reserve, publish, split, gate, tiled_from, parity, checked,
-        watchdog;      /* 0 or DCPK_UNSET: see below */
-    uint32_t nasty;    /* enum scenario_nasty */
-    uint64_t seed;     /* of the inputs */
-    uint64_t bound_ns; /* of polls; 0: the box's default */
+    int32_t q, cap, qh, sms, reserve, publish, split, gate, tiled_from, parity, checked, watchdog,
+        lineinfo;            /* DCPK_UNSET: as for any spec. watchdog=0 is loaded: it was asked for by name */
+    int32_t ask_environment; /* 1: DCPK_MULTICAST says whether publish=multicast is allowed; 0: it is */
+    uint32_t nasty;          /* enum scenario_nasty */
+    uint64_t seed;           /* of the inputs */
+    uint64_t bound_ns;       /* of polls; 0: the box's default */
     int32_t phased; /* 1: kernel by kernel over all ranks with a synchronisation between, no PDL; with split=1 the box
                        is event_ordered */
     int32_t chain;  /* 1: launches say CHAIN_WAITS */

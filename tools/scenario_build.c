@@ -95,6 +95,19 @@ static bool exists(const struct scenario *s, int phase) {
     return s->dcp > 1 || (phase != PHASE_PUSH && phase != PHASE_WAIT);
 }
 
+dcpk_status scenario_specs_check(struct scenario *s, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    for (int32_t b = 0; b < s->batch_count; b++) {
+        struct plan plan = {.scenario = s, .rank = &s->ranks[0], .batch = s->batches[b]};
+        for (int phase = 0; phase < PHASE_MERGE && status == DCPK_OK; phase++) {
+            dcpk_spec spec;
+            spec_of(&plan, phase_kernel[phase], &spec);
+            status = exists(s, phase) ? dcpk_spec_resolve(&spec, error) : DCPK_OK;
+        }
+    }
+    return status;
+}
+
 static dcpk_status load(struct scenario *s, struct plan *plan, int phase, dcpk_error *error) {
     dcpk_spec spec;
     dcpk_image *image = NULL;

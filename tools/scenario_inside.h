@@ -90,7 +90,8 @@ double scenario_now(void); /* seconds, monotonic */
 /* The row of the table for a kernel of a batch; NULL when there is none. */
 struct scenario_kernel *scenario_row(struct scenario *scenario, const char *kernel, int32_t batch);
 
-/* scenario_build.c */
+/* scenario_build.c. First: the rules of every spec that there will be, before anything is opened. */
+dcpk_status scenario_specs_check(struct scenario *scenario, dcpk_error *error);
 dcpk_status scenario_plans_open(struct scenario *scenario, dcpk_error *error);
 void scenario_plans_close(struct scenario *scenario);
 struct plan *scenario_plan(struct rank *rank, int32_t batch);

@@ -50,6 +50,7 @@ void complain_error(const dcpk_error *error) {
 }
 
 enum exit_code exit_of_error(dcpk_gen *gen, const dcpk_error *error) {
+    if (error->code == DCPK_E_ARG || error->code == DCPK_E_SPEC || error->code == DCPK_E_ARCH) return EXIT_USAGE;
     if (error->code != DCPK_E_TOOLCHAIN || gen == NULL) return EXIT_WORK;
     const char *toolchain = NULL; /* a compiler that refuses is work that failed; none at all is another matter */
     return dcpk_gen_toolchain(gen, &toolchain, NULL) == DCPK_OK ? EXIT_WORK : EXIT_MISSING;
@@ -58,11 +59,7 @@ enum exit_code exit_of_error(dcpk_gen *gen, const dcpk_error *error) {
 void log_line(void *self, int level, const char *text) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     (void)self;
-    const char *wanted = getenv("DCPK_LOG");
-    int most = DCPK_LOG_WARNING;
-    for (int i = 0; wanted != NULL && i < 4; i++)
-        if (strcmp(wanted, names[i]) == 0) most = i;
-    if (level > most || level < 0) return;
+    if (level > environment_log_level() || level < 0) return;
     fprintf(stderr, "dcpk: %s: ", names[level]);
     put_clean(text);
     fputc('\n', stderr);

@@ -47,6 +47,10 @@ void table_text(struct table *table, const char *text) {
     add(table, text, value != NULL ? value : json_string("?")); /* NULL: not UTF-8 */
 }
 
+void table_none(struct table *table) {
+    add(table, "-", json_null());
+}
+
 void table_integer(struct table *table, int64_t value) {
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)value);

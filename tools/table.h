@@ -19,6 +19,7 @@ struct table *table_new(const struct column *columns, size_t count);
 void table_free(struct table *table);
 
 void table_text(struct table *table, const char *text);
+void table_none(struct table *table); /* "-", null in JSON */
 void table_integer(struct table *table, int64_t value);
 /* format: of the text, one double; JSON holds the value as printed, so that both say the same number. A value that is
  * not finite is null in JSON. */

@@ -27,11 +27,18 @@ static bool kernel_name_well_formed(const char *name) {
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
 }
 
-static bool read_tp(const char *text, int32_t *tp) {
-    char *end;
+bool word_number(const char *text, uint64_t most, uint64_t *value) {
+    if (text[0] == '\0' || strspn(text, "0123456789") != strlen(text)) return false;
     errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > 4096) return false;
+    unsigned long long read = strtoull(text, NULL, 10);
+    if (errno != 0 || read > most) return false;
+    *value = read;
+    return true;
+}
+
+static bool read_tp(const char *text, int32_t *tp) {
+    uint64_t value;
+    if (!word_number(text, 4096, &value) || value == 0) return false;
     *tp = (int32_t)value;
     return true;
 }
@@ -44,8 +51,11 @@ enum exit_code words_keys(const struct command_line *line, char *const *words, i
     for (int i = 0; i < count; i++) {
         const char *word = words[i];
         if (strncmp(word, "model=", 6) == 0) {
+            if (preset->model != NULL)
+                return usage_error(line, "model is set twice (%s, then %s)", preset->model, word + 6);
             preset->model = word + 6;
         } else if (strncmp(word, "tp=", 3) == 0) {
+            if (preset->tp != 0) return usage_error(line, "tp is set twice (%d, then %s)", preset->tp, word + 3);
             if (!read_tp(word + 3, &preset->tp))
                 return usage_error(line, "tp=%s: tp is a number from 1 to 4096", word + 3);
         } else if (dcpk_spec_set(spec, word, &error) != DCPK_OK) {
@@ -59,13 +69,21 @@ enum exit_code words_keys(const struct command_line *line, char *const *words, i
     return EXIT_DONE;
 }
 
-enum exit_code words_preset(dcpk_gen *gen, const struct preset *preset, dcpk_spec *spec) {
+enum exit_code words_preset(const struct command_line *line, dcpk_gen *gen, const struct preset *preset,
+                            dcpk_spec *spec) {
     dcpk_error error;
     dcpk_error_init(&error);
-    if (preset->model == NULL || dcpk_gen_model(gen, preset->model, preset->tp, spec, &error) == DCPK_OK)
-        return EXIT_DONE;
-    complain_error(&error);
-    return error.code == DCPK_E_NOT_FOUND ? EXIT_USAGE : EXIT_WORK;
+    if (preset->model == NULL) return EXIT_DONE;
+    if (dcpk_gen_model(gen, preset->model, preset->tp, spec, &error) != DCPK_OK) {
+        complain_error(&error);
+        return error.code == DCPK_E_NOT_FOUND ? EXIT_USAGE : exit_of_error(gen, &error);
+    }
+    if (spec->dcp > 0 && preset->tp % spec->dcp != 0)
+        return usage_error(line,
+                           "dcp must divide tp (a DCP group is dcp consecutive ranks of the tp that share a model's "
+                           "heads); model=%s tp=%d dcp=%d",
+                           preset->model, preset->tp, spec->dcp);
+    return EXIT_DONE;
 }
 
 enum exit_code words_spec(const struct command_line *line, dcpk_gen *gen, dcpk_spec *spec) {
@@ -78,10 +96,10 @@ enum exit_code words_spec(const struct command_line *line, dcpk_gen *gen, dcpk_s
     struct preset preset;
     dcpk_spec_init(spec, line->words[0]);
     enum exit_code code = words_keys(line, line->words + 1, line->word_count - 1, spec, &preset);
-    if (code == EXIT_DONE) code = words_preset(gen, &preset, spec);
+    if (code == EXIT_DONE) code = words_preset(line, gen, &preset, spec);
     if (code == EXIT_DONE && dcpk_spec_resolve(spec, &error) != DCPK_OK) {
         complain_error(&error);
-        return EXIT_WORK;
+        return exit_of_error(gen, &error);
     }
     return code;
 }

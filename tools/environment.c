@@ -1,0 +1,45 @@
+/* environment.c - the environment variables that the command answers for: the log's level and the CPU device.
+ *
+ * Checks them before anybody acts on them: a wrong one is named with its value and what it may be. The libraries read
+ * and check their own. */
+#include "command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *variable(const char *name) {
+    const char *text = getenv(name);
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+int environment_log_level(void) {
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    const char *wanted = variable("DCPK_LOG");
+    if (wanted == NULL) return DCPK_LOG_WARNING;
+    for (int i = 0; i < 4; i++)
+        if (strcmp(wanted, names[i]) == 0) return i;
+    return -1;
+}
+
+enum exit_code environment_log(const struct command_line *line) {
+    if (environment_log_level() >= 0) return EXIT_DONE;
+    return usage_error(line, "DCPK_LOG=%s: error, warning, info or debug", variable("DCPK_LOG"));
+}
+
+enum exit_code environment_cpu(const struct command_line *line, struct cpu_variable values[CPU_VARIABLES]) {
+    static const struct {
+        const char *name;
+        uint64_t least, most;
+    } rows[CPU_VARIABLES] = {[CPU_SEED] = {"DCPK_CPU_SEED", 0, UINT64_MAX},
+                             [CPU_DEVICES] = {"DCPK_CPU_DEVICES", 1, 32},
+                             [CPU_SMS] = {"DCPK_CPU_SMS", 1, 1024}};
+    for (size_t i = 0; i < CPU_VARIABLES; i++) {
+        const char *text = variable(rows[i].name);
+        values[i] = (struct cpu_variable){.given = text != NULL};
+        if (text == NULL) continue;
+        if (!word_number(text, rows[i].most, &values[i].value) || values[i].value < rows[i].least)
+            return usage_error(line, "%s=%s: a number from %llu to %llu", rows[i].name, text,
+                               (unsigned long long)rows[i].least, (unsigned long long)rows[i].most);
+    }
+    return EXIT_DONE;
+}
