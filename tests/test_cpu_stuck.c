@@ -30,7 +30,19 @@ static const char kernels[] = PTX_HEAD
     /* stores b to [a], fence, b to [c] */
     KERNEL("store_twice") LOADS
     "cvt.u32.u64 %v, %b; st.global.u32 [%a], %v; fence.acq_rel.sys; st.global.u32 [%c], %v; ret; }\n" KERNEL(
-        "waits_stores") LOADS "griddepcontrol.wait; cvt.u32.u64 %v, %b; st.global.u32 [%a], %v; ret; }\n";
+        "spin_shared") LOADS ".shared .align 4 .b32 other; .shared .align 4 .b32 flag[4];\n"
+                             "again: ld.volatile.shared.u32 %v, [flag+8];\n"
+                             "setp.eq.u32 %p, %v, 0; @%p bra again; ret; }\n" KERNEL("store_for_ever") LOADS
+    "again: st.global.u32 [%a], 5;\n"
+    "bra again; }\n" KERNEL("load_for_ever") LOADS
+    "again: ld.global.u32 %v, [%a];\n"
+    "setp.eq.u32 %p, %v, 0; @%p bra again; ret; }\n" KERNEL("count_for_ever") LOADS
+    "again: add.u32 %v, %v, 1; st.global.u32 [%a], %v;\n"
+    "bra again; }\n" KERNEL(
+        /* stores the same again and again, c times, then something else */
+        "store_often") LOADS "again: st.global.u32 [%a], 5; sub.u64 %c, %c, 1; setp.ne.u64 %p, %c, 0; @%p bra again;\n"
+                             "st.global.u32 [%b], 6; ret; }\n" KERNEL("waits_stores") LOADS
+    "griddepcontrol.wait; cvt.u32.u64 %v, %b; st.global.u32 [%a], %v; ret; }\n";
 
 static cu_function on_device(int device, const char *name) {
     on(device);
@@ -67,6 +79,67 @@ START_TEST(a_loop_that_changes_nothing_ends_after_livelock_rounds) {
     launch(on_device(0, "for_ever"), 1, 32, NULL, false, 0, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     report_says((const char *[]){"livelock_rounds", "for_ever", "running", NULL});
+}
+END_TEST
+
+START_TEST(a_spin_on_shared_memory_names_the_variable_and_the_load) {
+    for (unsigned i = 0; i < 2; i++) {
+        machine_with(i ? adverse(1, 1, 5) : fair(1, 1));
+        launch(on_device(0, "spin_shared"), 1, 64, NULL, false, 0, 0, 0, 0);
+        double begin = seconds_now();
+        GIVES(719, cpu_ctx_synchronize());
+        ck_assert(seconds_now() - begin < 5);
+        report_says((const char *[]){"repeats the same steps", "spin_shared", "last read shared address 0x40c",
+                                     "(flag + 8)", "the word there is 0x00000000",
+                                     "`ld.volatile.shared.u32 %v, [flag+8];`", NULL});
+        ck_assert(strstr(dcpkcpu_report(), "polled") == NULL);
+    }
+}
+END_TEST
+
+START_TEST(an_access_repeated_for_ever_is_found_soon_and_its_address_named) {
+    static const char *const names[] = {"store_for_ever", "load_for_ever"},
+                             *const does[] = {"last wrote global address 0x%llx", "last read global address 0x%llx"},
+                             *const lines[] = {"`st.global.u32 [%a], 5;`", "`ld.global.u32 %v, [%a];`"};
+    for (unsigned i = 0; i < 4; i++) {
+        machine_with(i & 1 ? adverse(1, 1, i) : fair(1, 1));
+        cu_ptr at = words(16, 0);
+        launch(on_device(0, names[i / 2]), 1, 32, NULL, false, at + 12, 0, 0, 0);
+        double begin = seconds_now();
+        GIVES(719, cpu_ctx_synchronize());
+        ck_assert(seconds_now() - begin < 5);
+        char access[64];
+        snprintf(access, sizeof access, does[i / 2], (unsigned long long)at + 12);
+        report_says((const char *[]){"repeats the same steps", names[i / 2], access, "offset 12 of allocation #1",
+                                     lines[i / 2], NULL});
+    }
+}
+END_TEST
+
+START_TEST(a_loop_that_counts_is_not_taken_for_endless) {
+    for (unsigned i = 0; i < 2; i++) {
+        machine_with(i ? adverse(1, 1, 7) : fair(1, 1));
+        cu_ptr at = words(2, 5);
+        launch(on_device(0, "store_often"), 1, 32, NULL, false, at, at + 4, 1500000, 0);
+        OK(cpu_ctx_synchronize());
+        ck_assert_uint_eq(word_at(at + 4), 6);
+    }
+}
+END_TEST
+
+START_TEST(work_that_writes_for_ever_ends_after_max_rounds) {
+    dcpkcpu_options options = fair(1, 1);
+    options.max_rounds = 1000;
+    machine_with(options);
+    cu_ptr at = words(1, 0);
+    launch(on_device(0, "count_for_ever"), 1, 32, NULL, false, at, 0, 0, 0);
+    GIVES(600, cpu_stream_query(NULL));
+    GIVES(719, cpu_ctx_synchronize());
+    ck_assert_uint_lt(counters_now().rounds, 1200);
+    char access[64];
+    snprintf(access, sizeof access, "last wrote global address 0x%llx", (unsigned long long)at);
+    report_says(
+        (const char *[]){"max_rounds", "count_for_ever: 1 warp running", access, "`st.global.u32 [%a], %v;`", NULL});
 }
 END_TEST
 
@@ -270,6 +343,10 @@ int main(void) {
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, livelock_names_address_value_line_and_time);
     tcase_add_test(tcase, a_loop_that_changes_nothing_ends_after_livelock_rounds);
+    tcase_add_test(tcase, a_spin_on_shared_memory_names_the_variable_and_the_load);
+    tcase_add_test(tcase, an_access_repeated_for_ever_is_found_soon_and_its_address_named);
+    tcase_add_test(tcase, a_loop_that_counts_is_not_taken_for_endless);
+    tcase_add_test(tcase, work_that_writes_for_ever_ends_after_max_rounds);
     tcase_add_test(tcase, deadlock_is_reported_at_once);
     tcase_add_test(tcase, a_grid_that_cannot_be_resident_as_a_whole_is_found_out);
     tcase_add_test(tcase, a_grid_that_polls_can_starve_its_producer);

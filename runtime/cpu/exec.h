@@ -111,6 +111,13 @@ struct pinned {
     int64_t addend;
 };
 
+struct shared_name { /* a variable in shared memory; offset: its address, SHARED_BASE and up */
+    const struct shared_name *next;
+    const char *name;
+    u32 length;
+    u64 offset, bytes;
+};
+
 struct code {
     struct op *ops;
     u32 *extra;
@@ -119,6 +126,7 @@ struct code {
     struct pinned *pinned;
     const char *source;
     const struct line_source *lines;
+    const struct shared_name *shared; /* newest first */
     unsigned op_count, extra_count, constant_bytes, pinned_count, slots, predicates;
 };
 
@@ -153,8 +161,18 @@ struct exec {
     u8 poll_value[16];
     unsigned poll_bytes;
     u32 poll_pc;
-    u64 poll_count;
+    u64 poll_count, poll_touch; /* poll_touch: touch_count then */
+    /* the last load (0) and store or atomic (1) of global or shared memory, likewise */
+    struct touch {
+        u64 address, count; /* count: touch_count then; 0: none */
+        u32 pc, space;
+    } touches[2];
+    u64 touch_count;
 };
+
+static inline void note_touch(struct exec *x, const struct op *o, bool store, enum space space, u64 address) {
+    x->touches[store] = (struct touch){address, ++x->touch_count, (u32)(o - x->code->ops), (u32)space};
+}
 
 struct barrier {
     u32 expected /* 0: all threads that live */, arrived, population;

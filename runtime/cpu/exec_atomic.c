@@ -132,6 +132,7 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
             return exec_fault(x, l, FAULT_ADDRESS_SPACE, "atomics work on global and shared memory only");
         }
         if (!at) return RUN_FAULT;
+        note_touch(x, o, true, space, address[l]);
         if (apply(x, o, l, at, global)) {
             x->warp->progressed = true;
         } else if (global) { /* memory as it was: perhaps a loop that waits */
@@ -140,6 +141,7 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
             memcpy(x->poll_value, at, o->bytes);
             x->poll_pc = (u32)(o - x->code->ops);
             x->poll_count++;
+            x->poll_touch = x->touch_count;
             x->warp->polled = polled = true;
         }
     }

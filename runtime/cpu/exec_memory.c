@@ -113,6 +113,7 @@ static void note_poll(struct exec *x, const struct op *o, u64 address, const u8 
     memcpy(x->poll_value, value, x->poll_bytes);
     x->poll_pc = (u32)(o - x->code->ops);
     x->poll_count++;
+    x->poll_touch = x->touch_count;
     x->warp->polled = true;
 }
 
@@ -172,8 +173,9 @@ int op_load_global(struct exec *x, const struct op *o, u32 m) {
         left &= ~run;
     }
     scatter(x, o, m, from);
-    if (o->order == ORDER_WEAK) return RUN_NEXT;
     u32 first = (u32)__builtin_ctz(m);
+    note_touch(x, o, false, SPACE_GLOBAL, address[first]);
+    if (o->order == ORDER_WEAK) return RUN_NEXT;
     note_poll(x, o, address[first], from[first], bytes);
     return RUN_STOP;
 }
@@ -187,6 +189,7 @@ int op_load_generic(struct exec *x, const struct op *o, u32 m) {
     lane_addresses(x, o, address);
     FOR_LANES(l, m) {
         enum space space = space_of(&address[l]);
+        if (space == SPACE_GLOBAL || space == SPACE_SHARED) note_touch(x, o, false, space, address[l]);
         if (space != SPACE_GLOBAL) {
             if (!(from[l] = window_at(x, l, space, address[l], bytes))) return RUN_FAULT;
             continue;
@@ -223,6 +226,7 @@ int op_load_window(struct exec *x, const struct op *o, u32 m) {
     lane_addresses(x, o, address);
     if (o->space == SPACE_SHARED && all_in_shared(x, address, m, bytes)) {
         const u8 *shared = x->warp->cta->shared;
+        note_touch(x, o, false, SPACE_SHARED, address[__builtin_ctz(m)]);
         for (u32 l = 0; l < WARP; l++)
             from[l] = shared + (m >> l & 1 ? address[l] - SHARED_BASE : 0);
         scatter(x, o, m, from);
@@ -230,6 +234,7 @@ int op_load_window(struct exec *x, const struct op *o, u32 m) {
     }
     FOR_LANES(l, m) {
         if (WINDOW_OF(address[l])) space_of(&address[l]);
+        if (o->space == SPACE_SHARED) note_touch(x, o, false, SPACE_SHARED, address[l]);
         if (!(from[l] = window_at(x, l, o->space, address[l], bytes))) return RUN_FAULT;
     }
     scatter(x, o, m, from);
@@ -289,6 +294,7 @@ int op_store_global(struct exec *x, const struct op *o, u32 m) {
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
     gather(x, o, m, raw);
+    note_touch(x, o, true, SPACE_GLOBAL, address[__builtin_ctz(m)]);
     FOR_LANES(l, m)
     if (!store_global_lane(x, o, l, address[l], raw[l], bytes)) return RUN_FAULT;
     return RUN_NEXT;
@@ -302,6 +308,7 @@ int op_store_generic(struct exec *x, const struct op *o, u32 m) {
     gather(x, o, m, raw);
     FOR_LANES(l, m) {
         enum space space = space_of(&address[l]);
+        if (space == SPACE_GLOBAL || space == SPACE_SHARED) note_touch(x, o, true, space, address[l]);
         if (space == SPACE_GLOBAL ? !store_global_lane(x, o, l, address[l], raw[l], bytes)
                                   : !store_window_lane(x, space, l, address[l], raw[l], bytes))
             return RUN_FAULT;
@@ -333,6 +340,7 @@ int op_store_window(struct exec *x, const struct op *o, u32 m) {
     u8 raw[WARP][32];
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
+    if (o->space == SPACE_SHARED) note_touch(x, o, true, SPACE_SHARED, address[__builtin_ctz(m)] & ~WINDOW_OF(~(u64)0));
     if (o->space == SPACE_SHARED && o->bytes == 4 && o->width == 32 && all_in_shared(x, address, m, bytes)) {
         x->warp->progressed |= store_words(x, o, m, address);
         return RUN_NEXT;

@@ -138,6 +138,52 @@ void exec_fault_complete(struct exec *x, u32 pc) {
     append(text, sizeof x->fault->text, ": %s", what);
 }
 
+/* Within the last accesses: a loop that waits makes few a turn, and has made many turns. */
+static bool is_recent(const struct exec *x, u64 count) {
+    enum { RECENT = 256 };
+    return count && x->touch_count - count < RECENT;
+}
+
+static bool polled_lately(const struct exec *x) {
+    return x->poll_bytes && is_recent(x, x->poll_touch);
+}
+
+static void append_poll(const struct exec *x, char *text, size_t capacity) {
+    append(text, capacity, "; last polled address 0x%llx (%llu polls), value there",
+           (unsigned long long)x->poll_address, (unsigned long long)x->poll_count);
+    for (unsigned i = 0; i < x->poll_bytes; i += 4) {
+        u32 word = 0;
+        memcpy(&word, x->poll_value + i, x->poll_bytes - i < 4 ? x->poll_bytes - i : 4);
+        append(text, capacity, " 0x%08x", word);
+    }
+    append(text, capacity, ", by ");
+    append_place(x, x->poll_pc, text, capacity);
+}
+
+static void append_shared(const struct exec *x, u64 address, char *text, size_t capacity) {
+    const struct shared_name *name = x->code->shared;
+    while (name && (address < name->offset || address - name->offset >= name->bytes))
+        name = name->next;
+    if (name)
+        append(text, capacity, " (%.*s + %llu)", (int)(name->length < 80 ? name->length : 80), name->name,
+               (unsigned long long)(address - name->offset));
+    const struct cta *cta = x->warp->cta;
+    u64 offset = address - SHARED_BASE;
+    u32 word;
+    if (offset + sizeof word > cta->shared_bytes) return;
+    memcpy(&word, cta->shared + offset, sizeof word);
+    append(text, capacity, ", the word there is 0x%08x", word);
+}
+
+static void append_touch(const struct exec *x, unsigned store, char *text, size_t capacity) {
+    const struct touch *touch = &x->touches[store];
+    append(text, capacity, "; last %s %s address 0x%llx", store ? "wrote" : "read",
+           touch->space == SPACE_SHARED ? "shared" : "global", (unsigned long long)touch->address);
+    if (touch->space == SPACE_SHARED) append_shared(x, touch->address, text, capacity);
+    append(text, capacity, ", by ");
+    append_place(x, touch->pc, text, capacity);
+}
+
 void warp_describe(const struct warp *warp, char *text, size_t capacity) {
     static const char *const states[] = {"runs", "waits at a barrier", "waits at griddepcontrol.wait", "is done"};
     const struct exec *x = warp->exec;
@@ -154,14 +200,38 @@ void warp_describe(const struct warp *warp, char *text, size_t capacity) {
                x->parked[i].lanes, x->at_barrier ? 0 : x->parked[i].members & ~x->parked[i].lanes);
         append_place(x, x->parked[i].pc, text, capacity);
     }
-    if (!x->poll_bytes) return;
-    append(text, capacity, "; last polled address 0x%llx (%llu polls), value there",
-           (unsigned long long)x->poll_address, (unsigned long long)x->poll_count);
-    for (unsigned i = 0; i < x->poll_bytes; i += 4) {
-        u32 word = 0;
-        memcpy(&word, x->poll_value + i, x->poll_bytes - i < 4 ? x->poll_bytes - i : 4);
-        append(text, capacity, " 0x%08x", word);
-    }
-    append(text, capacity, ", by ");
-    append_place(x, x->poll_pc, text, capacity);
+    if (warp->state != WARP_READY) return;
+    if (polled_lately(x)) append_poll(x, text, capacity);
+    for (unsigned store = 0; store < 2; store++)
+        if (is_recent(x, x->touches[store].count) && !(polled_lately(x) && x->touches[store].pc == x->poll_pc))
+            append_touch(x, store, text, capacity);
+}
+
+uint64_t warp_touched(const struct warp *warp) {
+    const struct exec *x = warp->exec;
+    const struct touch *newest = NULL;
+    for (const struct touch *t = x->touches; t < x->touches + 2; t++)
+        if (t->space == SPACE_GLOBAL && is_recent(x, t->count) && (!newest || t->count > newest->count)) newest = t;
+    return newest ? newest->address : 0;
+}
+
+static u64 mix(u64 hash, u64 value) {
+    hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 29;
+}
+
+uint64_t warp_state_hash(const struct warp *warp, uint64_t *steps) {
+    const struct exec *x = warp->exec;
+    const u64 *registers = AT(x, 0);
+    u64 hash = mix(x->live, x->carry), sets = 0;
+    for (size_t i = 0; i < (size_t)x->code->slots * SLOT_BYTES / sizeof *registers; i++)
+        hash = mix(hash, registers[i]);
+    for (unsigned i = 0; i < x->code->predicates; i++)
+        hash = mix(hash, x->predicates[i]);
+    for (unsigned i = 0; i < x->group_count; i++) /* in any order */
+        sets += mix(x->groups[i].pc + (u64)x->groups[i].waiting * UINT32_MAX, x->groups[i].mask);
+    for (unsigned i = 0; i < x->parked_count; i++)
+        sets += mix(mix(x->parked[i].pc, x->parked[i].lanes), x->parked[i].members);
+    *steps = x->clock;
+    return mix(hash, sets);
 }

@@ -146,6 +146,11 @@ enum step_result warp_run(struct world *world, struct warp *warp, unsigned budge
  * its last polled load and the value seen there. Appends to text. */
 void warp_describe(const struct warp *warp, char *text, size_t capacity);
 
+/* The global address that the warp used last, 0 when it is long ago. */
+uint64_t warp_touched(const struct warp *warp);
+/* Of all that decides what the warp does next, but memory; *steps: instructions it has executed. */
+uint64_t warp_state_hash(const struct warp *warp, uint64_t *steps);
+
 /* ---- memory and time (world half, called by exec) ------------------------------------------------ */
 enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum order { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };

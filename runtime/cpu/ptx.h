@@ -172,7 +172,8 @@ struct loader {
     struct name_scope *scope;
     struct function *function, *functions;
     u64 module_shared_bytes;
-    unsigned dynamic_align; /* of .extern .shared arrays, 0 none */
+    const struct shared_name *module_shared; /* names of those */
+    unsigned dynamic_align;                  /* of .extern .shared arrays, 0 none */
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */

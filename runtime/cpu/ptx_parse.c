@@ -302,6 +302,7 @@ static void parse_entry(struct loader *l) {
     lex_next(l);
     l->function = f;
     f->shared_bytes = l->module_shared_bytes;
+    f->code.shared = l->module_shared;
     scope_open(l);
     parse_parameters(l);
     parse_performance(l, &f->public);

@@ -243,6 +243,14 @@ static void place_local(struct loader *l, struct function *f, struct variable *v
         load_fail(l, l->token.line, "local variables belong to entries, with at most 512 KiB a thread");
 }
 
+static void add_shared_name(struct loader *l, const struct variable *v) {
+    const struct shared_name **list = l->function ? &l->function->code.shared : &l->module_shared;
+    struct shared_name *name = load_take(l, sizeof *name);
+    *name = (struct shared_name){
+        .next = *list, .name = v->name.at, .length = v->name.length, .offset = v->offset, .bytes = v->bytes};
+    *list = name;
+}
+
 /* Shared variables of the module come first in every function, at the same place. */
 static void place(struct loader *l, struct variable *v, const struct filling *fill) {
     struct function *f = l->function;
@@ -256,6 +264,7 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
         *shared = align_up(*shared, v->align);
         v->offset = SHARED_BASE + *shared;
         *shared += v->bytes;
+        add_shared_name(l, v);
         if (*shared > 1 << 24) load_fail(l, l->token.line, "shared variables of more than 16 MiB");
         break;
     case SPACE_LOCAL:

@@ -95,7 +95,8 @@ struct sm {
 
 struct watch { /* of a warp: what it polled last (0: nothing), and since when it made no progress */
     uint64_t address, since;
-    bool polled; /* in this window */
+    bool polled, polled_before; /* in this window; in the one before */
+    uint64_t state, steps;      /* world_repeat.c: its registers once, and how many steps it had made; 0: not kept */
 };
 
 struct word_list { /* in order of issue; NO_WORD: none */
@@ -245,6 +246,11 @@ struct pulse {                        /* what happened lately, for the no-progre
     uint64_t jump;                    /* the last one, ns; 0 since progress */
 };
 
+struct repeat { /* world_repeat.c: since that round of progress and of timer reads, quiet windows; when states were kept
+                 */
+    uint64_t progress, timer, windows, kept;
+};
+
 struct hosts { /* threads of the host that have called in this life; world_host.c */
     unsigned threads;
     bool pause;              /* the call that runs the devices should let time pass before its next round */
@@ -281,6 +287,7 @@ struct world {
     uint64_t round, turn, time; /* turn: counts picks of the adversary; time: ns */
     uint64_t turns_a_round;
     struct pulse pulse;
+    struct repeat repeat;
     struct hosts hosts;
     bool dirty;    /* streams may have something to start or finish */
     uint32_t late; /* mask of devices whose stores to others may be late */
@@ -410,6 +417,9 @@ enum { RUN_TO_THE_END = 0 };
 enum run_end world_run(struct world *world, run_done *done, const void *what, uint64_t rounds);
 void world_progressed(struct world *world);
 bool warp_can_run(const struct warp *warp);
+
+/* world_repeat.c: at the end of a quiet window; true: every warp that can run goes round in circles. */
+bool world_repeats(struct world *world);
 
 /* world_host.c */
 struct world *host_enter(void); /* a call begins: takes the lock */

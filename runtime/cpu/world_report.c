@@ -15,16 +15,24 @@ struct group { /* warps of one grid in one state that look at one allocation */
     const struct resident *resident; /* of the first such warp */
     const struct warp *warp;
     enum warp_state state;
+    bool polls;
     unsigned count;
 };
 
 static bool polls(const struct warp *warp, const struct watch *watch) {
-    return warp->state == WARP_READY && watch->address;
+    return warp->state == WARP_READY && watch->address && (watch->polled || watch->polled_before);
+}
+
+/* What a warp that can run looks at: what it polls, or else used last. 0: nothing in global memory. */
+static uint64_t address_of(const struct warp *warp, const struct watch *watch) {
+    if (polls(warp, watch)) return watch->address;
+    return warp->state == WARP_READY ? warp_touched(warp) : 0;
 }
 
 static struct group *find_group(struct group *groups, unsigned *count, const struct group *key) {
     for (unsigned i = 0; i < *count; i++)
-        if (groups[i].launch == key->launch && groups[i].state == key->state && groups[i].mapping == key->mapping)
+        if (groups[i].launch == key->launch && groups[i].state == key->state && groups[i].mapping == key->mapping &&
+            groups[i].polls == key->polls)
             return &groups[i];
     if (*count == MOST_GROUPS) return NULL;
     groups[*count] = *key;
@@ -41,7 +49,9 @@ static unsigned gather(const struct world *world, struct group *groups, unsigned
                 const struct warp *warp = r->cta.warps[w];
                 if (warp->state == WARP_DONE) continue;
                 struct group key = {.launch = r->launch, .state = warp->state, .resident = r, .warp = warp};
-                if (polls(warp, &r->watches[w])) key.mapping = memory_at(world, r->watches[w].address);
+                key.polls = polls(warp, &r->watches[w]);
+                uint64_t address = address_of(warp, &r->watches[w]);
+                if (address) key.mapping = memory_at(world, address);
                 struct group *group = find_group(groups, &count, &key);
                 if (group)
                     group->count++;
@@ -67,16 +77,16 @@ static void add_group(const struct group *group, char *text, size_t capacity) {
     const struct grid *grid = &group->launch->grid;
     const struct watch *watch = &group->resident->watches[group->warp->index];
     text_add(text, capacity, "\n- device %d, grid %" PRIu64 " %s: %u warp%s %s%s", grid->device->ordinal, grid->id,
-             grid->fn->name, group->count, group->count == 1 ? "" : "s",
-             group->mapping ? "polling" : doing[group->state],
+             grid->fn->name, group->count, group->count == 1 ? "" : "s", group->polls ? "polling" : doing[group->state],
              group->launch->stalled ? ", stalled by dcpkcpu_stall" : "");
     text_add(text, capacity, ", without progress since %" PRIu64 " ns%s: ", watch->since,
              group->count == 1 ? "" : "; one of them");
     warp_describe(group->warp, text + strlen(text), capacity - strlen(text));
     if (!group->mapping) return;
-    text_add(text, capacity, "; polls 0x%" PRIx64 ", ", watch->address);
-    memory_name(group->mapping, watch->address, text, capacity);
-    add_value(group->mapping, watch->address, text, capacity);
+    uint64_t address = address_of(group->warp, watch);
+    text_add(text, capacity, "; %s 0x%" PRIx64 ", ", group->polls ? "polls" : "last used", address);
+    memory_name(group->mapping, address, text, capacity);
+    add_value(group->mapping, address, text, capacity);
 }
 
 static void add_launches(const struct device *device, char *text, size_t capacity) {

@@ -227,6 +227,7 @@ static bool all_polled(struct world *world) {
             for (unsigned w = 0; w < device->residents[i]->cta.warp_count; w++) {
                 struct watch *watch = &device->residents[i]->watches[w];
                 if (!watch->polled && can_run(device->residents[i], device->residents[i]->cta.warps[w])) all = false;
+                watch->polled_before = watch->polled;
                 watch->polled = false;
             }
     }
@@ -262,6 +263,10 @@ static enum run_end end_window(struct world *world) {
     pulse->window = world->round;
     bool polled = all_polled(world);
     uint64_t passed = host_shared(world) ? host_pass(world) : 0;
+    if (quiet && !polled && world_repeats(world))
+        return stop(world,
+                    "no progress: every warp that can run repeats the same steps on memory that nobody will change",
+                    PATIENCE);
     if (!polled || !quiet) return RUN_SLICE_OVER;
     world->time += passed;
     if (!timer_was_read(world))
