@@ -112,6 +112,11 @@ START_TEST(dcp_divides_tp_in_every_command) {
         sh("$dcpk %s model=kimi-k3 tp=7 dcp=7 batch=1", commands[i]);
         expect_failure(2, "does not divide");
     }
+    sh("$dcpk run dcp=3 batch=1"); /* the preset is run's own: it says where it comes from */
+    expect_failure(2, "dcp must divide tp");
+    expect_in(last.err, "neither heads= nor model=");
+    sh("$dcpk run --inject=gate model=kimi-k2 tp=8 batch=1"); /* gate=0 may come from a preset, too */
+    expect_failure(2, "--inject=gate: with gate=0");
     sh("$dcpk gen dcp_value model=kimi-k3 tp=8 dcp=8 batch=1 && $dcpk gen query_norm model=kimi-k3 tp=8 batch=1");
     expect_code(0);
     sh("$dcpk gen dcp_value heads=12 dcp=3 batch=1"); /* no preset: no tp to divide */

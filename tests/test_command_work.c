@@ -241,6 +241,7 @@ START_TEST(run_obeys_the_environment_where_words_say_nothing) {
     expect_run("schedule_seed", "4");
     sh("DCPK_CPU_SEED=9 " SMALL "--schedule fair");
     expect_run("schedule", "\"fair\"");
+    expect_run("schedule_seed", "null");
     sh("DCPK_CPU_DEVICES=2 " SMALL "-d cpu:0,7");
     expect_failure(2, "device 7");
     sh("DCPK_CPU_DEVICES=2 " SMALL);

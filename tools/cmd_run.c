@@ -144,9 +144,13 @@ static enum exit_code read_words(const struct command_line *line, dcpk_gen *gen,
     dcpk_spec_init(&plan->keys, "run"); /* not of kernels.def: takes every key */
     if (code == EXIT_DONE) code = words_keys(line, keys, count, &plan->keys, &preset);
     if (plan->keys.dcp == DCPK_UNSET) plan->keys.dcp = 2;
-    if (code == EXIT_DONE && preset.model == NULL && plan->keys.heads == DCPK_UNSET)
-        preset = (struct preset){"kimi-k3", 8};
-    if (code == EXIT_DONE) code = words_preset(line, gen, &preset, &plan->keys);
+    bool standard = preset.model == NULL && plan->keys.heads == DCPK_UNSET;
+    if (standard) preset = (struct preset){"kimi-k3", 8};
+    if (code == EXIT_DONE) {
+        code = words_preset(line, gen, &preset, &plan->keys);
+        if (code != EXIT_DONE && standard)
+            complain(line, "model=kimi-k3 tp=8 is what neither heads= nor model= means; heads=N stands for any shape");
+    }
     if (code == EXIT_DONE) code = check_plan(line, plan);
     free(keys);
     return code;

@@ -105,22 +105,24 @@ bool run_report(const struct scenario *scenario, const struct run_facts *facts) 
     }
     uint64_t wrong = scenario_wrong(scenario);
     bool good = out == 0 && wrong == 0;
+    bool random = strcmp(facts->schedule, "random") == 0;
+    char of_seed[48] = "";
+    if (random) snprintf(of_seed, sizeof of_seed, " of seed %llu", (unsigned long long)facts->schedule_seed);
     if (facts->json) {
         json_t *object = must(json_pack(
-            "{s:s s:s s:I s:I s:i s:i s:i s:i s:i s:I s:i s:b s:f s:s s:o}", "device", facts->device, "schedule",
-            facts->schedule, "schedule_seed", (json_int_t)facts->schedule_seed, "seed", (json_int_t)facts->seed, "dcp",
-            facts->dcp, "uses", facts->uses, "hits", hits, "misses", misses, "compilers_started", compilers, "wrong",
-            (json_int_t)wrong, "kernels_out_of_bounds", out, "ok", good, "seconds", facts->seconds, "first_wrong",
-            scenario_first_wrong(scenario), "kernels", table_json(table)));
+            "{s:s s:s s:o s:I s:i s:i s:i s:i s:i s:I s:i s:b s:f s:s s:o}", "device", facts->device, "schedule",
+            facts->schedule, "schedule_seed", random ? json_integer((json_int_t)facts->schedule_seed) : json_null(),
+            "seed", (json_int_t)facts->seed, "dcp", facts->dcp, "uses", facts->uses, "hits", hits, "misses", misses,
+            "compilers_started", compilers, "wrong", (json_int_t)wrong, "kernels_out_of_bounds", out, "ok", good,
+            "seconds", facts->seconds, "first_wrong", scenario_first_wrong(scenario), "kernels", table_json(table)));
         json_print(object, stdout);
     } else {
         table_print(table, stdout);
-        printf("run: %s device, %s schedule, seed %llu, inputs of seed %llu: %d uses on %d ranks; %u hits, %u misses, "
+        printf("run: %s device, %s schedule%s, inputs of seed %llu: %d uses on %d ranks; %u hits, %u misses, "
                "compilers started: %u; "
                "%llu values wrong, %u kernels out of bounds; %.1f s: %s\n",
-               facts->device, facts->schedule, (unsigned long long)facts->schedule_seed,
-               (unsigned long long)facts->seed, facts->uses, facts->dcp, hits, misses, compilers,
-               (unsigned long long)wrong, out, facts->seconds, good ? "good" : "OUT OF BOUNDS");
+               facts->device, facts->schedule, of_seed, (unsigned long long)facts->seed, facts->uses, facts->dcp, hits,
+               misses, compilers, (unsigned long long)wrong, out, facts->seconds, good ? "good" : "OUT OF BOUNDS");
     }
     if (!good) complain(NULL, "run: out of bounds: %s", wrong > 0 ? scenario_first_wrong(scenario) : "see the table");
     table_free(table);

@@ -118,7 +118,7 @@ static dcpk_status count_devices(const struct scenario *s, dcpk_error *error) {
     if (status == DCPK_OK && info.count < s->dcp) {
         status = scenario_fail(error, DCPK_E_ARG,
                                "dcp=%d is %d ranks with a device each, and %s offers %d%s: name more devices "
-                               "(%s:0,1,...), or choose dcp=%d or less",
+                               "(%s:0,1,...), or choose a dcp of at most %d",
                                s->dcp, s->dcp, info.kind, info.count, s->options.device ? " as asked for" : "",
                                info.kind, info.count);
     }
