@@ -141,6 +141,10 @@ void dcpk_text_free(dcpk_text *text) {
 
 dcpk_status gen_toolchain(struct dcpk_gen *gen, dcpk_error *error) {
     if (gen->toolchain_open) return DCPK_OK;
+    if (gen->toolchain_trouble.code != DCPK_OK)
+        return dcpk_error_set(error, gen->toolchain_trouble.code, "%s", gen->toolchain_trouble.text);
+    dcpk_error reason;
+    dcpk_error_init(&reason);
     uint32_t started = gen->toolchain.started;
     struct toolchain_place place = {.sys = gen->sys,
                                     .notice = &gen->notice,
@@ -148,8 +152,13 @@ dcpk_status gen_toolchain(struct dcpk_gen *gen, dcpk_error *error) {
                                     .cache = &gen->cache,
                                     .program = gen->program,
                                     .timeout_ms = gen->compile_timeout_ms};
-    dcpk_status status = gen->kind->open(&gen->toolchain, &place, error);
+    dcpk_status status = gen->kind->open(&gen->toolchain, &place, &reason);
     started += gen->toolchain.started - started;
+    if (status != DCPK_OK) {
+        if (gen->toolchain.useless) gen->toolchain_trouble = reason;
+        dcpk_error_set(error, reason.code, "%s", reason.text);
+        if (error) error->sys_errno = reason.sys_errno;
+    }
     if (status != DCPK_OK) gen->kind->close(&gen->toolchain);
     gen->toolchain.started = started;
     gen->toolchain_open = status == DCPK_OK;

@@ -93,28 +93,26 @@ static dcpk_status read_output(const struct system *sys, int fd, struct toolchai
     return DCPK_OK;
 }
 
-/* How the compiler ended, in words; OK for exit status 0. */
-static dcpk_status judge(const struct toolchain *toolchain, const struct toolchain_place *place, const dcpk_spec *spec,
-                         const struct process_result *result, dcpk_error *error) {
+dcpk_status ptxas_judge(const char *who, const char *text, const struct process_result *result, uint32_t timeout_ms,
+                        dcpk_error *error) {
     const char *signal = sigabbrev_np(result->code);
     switch (result->end) {
     case PROCESS_TIMED_OUT:
-        return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s: %s ran for more than %u ms and was killed", spec->kernel,
-                              toolchain->path, place->timeout_ms);
+        return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s ran for more than %g s and was killed", who,
+                              timeout_ms / 1000.0);
     case PROCESS_SIGNALLED:
-        return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s: %s was killed by signal %d (SIG%s)", spec->kernel,
-                              toolchain->path, result->code, signal ? signal : "?");
+        return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s was killed by signal %d (SIG%s)", who, result->code,
+                              signal ? signal : "?");
     case PROCESS_LOST:
         return dcpk_error_set(error, DCPK_E_TOOLCHAIN,
-                              "%s: the exit status of %s is lost because this process ignores SIGCHLD; restore its "
-                              "default while kernels are built",
-                              spec->kernel, toolchain->path);
+                              "%s: its exit status is lost because this process ignores SIGCHLD; restore its default "
+                              "while kernels are built",
+                              who);
     case PROCESS_EXITED:
         break;
     }
     if (result->code == 0) return DCPK_OK;
-    return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s: %s exited with status %d", spec->kernel, toolchain->text,
-                          result->code);
+    return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s exited with status %d", text, result->code);
 }
 
 /* The log of a compiler that succeeded: warnings, with their template lines. */
@@ -142,7 +140,10 @@ static dcpk_status run(struct toolchain *toolchain, const struct toolchain_place
     toolchain->started++;
     dcpk_status status = process_run(place->sys, &request, place->timeout_ms, &result, error);
     if (status == DCPK_OK) {
-        status = judge(toolchain, place, spec, &result, error);
+        char who[4200], text[sizeof toolchain->text + sizeof spec->kernel + 2];
+        snprintf(who, sizeof who, "%s: %s", spec->kernel, toolchain->path);
+        snprintf(text, sizeof text, "%s: %s", spec->kernel, toolchain->text);
+        status = ptxas_judge(who, text, &result, place->timeout_ms, error);
         if (status != DCPK_OK)
             scan_log(expansion, result.log, error);
         else

@@ -11,6 +11,11 @@ dcpk_status ptxas_find(struct toolchain *toolchain, const struct toolchain_place
 /* ptxas_version.c: fills toolchain->text, from the cache when this very file was asked before. */
 dcpk_status ptxas_identify(struct toolchain *toolchain, const struct toolchain_place *place, const struct stat *st,
                            dcpk_error *error);
+/* ptxas.c: how the compiler ended, in words that begin with who ("dcp_value: /usr/bin/ptxas"); OK for exit status 0.
+ * text: what is said of another exit status. */
+struct process_result;
+dcpk_status ptxas_judge(const char *who, const char *text, const struct process_result *result, uint32_t timeout_ms,
+                        dcpk_error *error);
 /* Warns once when this version is known to miscompile for the architecture. */
 void ptxas_warn_of_faults(struct toolchain *toolchain, const struct notice *notice, const char *arch);
 

@@ -43,11 +43,16 @@ static dcpk_status ask(struct toolchain *toolchain, const struct toolchain_place
     struct spawn_request request = {
         .path = toolchain->path, .argv = argv, .envp = toolchain->envp, .in = -1, .out = -1};
     struct process_result result;
+    uint32_t timeout_ms = place->timeout_ms < VERSION_TIMEOUT_MS ? place->timeout_ms : VERSION_TIMEOUT_MS;
+    char who[4200];
+    snprintf(who, sizeof who, "%s --version", toolchain->path);
     toolchain->started++;
-    dcpk_status status = process_run(place->sys, &request, VERSION_TIMEOUT_MS, &result, error);
-    if (status == DCPK_OK && (result.end != PROCESS_EXITED || result.code != 0))
-        status = dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s --version failed: %.300s", toolchain->path, result.log);
+    dcpk_status status = process_run(place->sys, &request, timeout_ms, &result, error);
+    bool ran = status == DCPK_OK;
+    if (status == DCPK_OK) status = ptxas_judge(who, who, &result, timeout_ms, error);
+    if (ran && status != DCPK_OK && result.log_length > 0) dcpk_error_append(error, ": %.300s", result.log);
     if (status == DCPK_OK) status = parse(toolchain, result.log, error);
+    toolchain->useless = ran && status != DCPK_OK && result.end != PROCESS_LOST;
     free(result.log);
     return status;
 }

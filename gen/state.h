@@ -20,6 +20,7 @@ struct dcpk_gen {
     struct toolchain toolchain;
     const struct toolchain_kind *kind;
     bool toolchain_open;
+    dcpk_error toolchain_trouble; /* code DCPK_OK, or why the compiler is useless: it is not asked again */
     struct cache cache;
     struct memory memory;
     pthread_mutex_t provider; /* held while a provider's get runs */
@@ -27,7 +28,7 @@ struct dcpk_gen {
 
 dcpk_status gen_open_with(const struct system *sys, const dcpk_gen_options *options, dcpk_gen **out, dcpk_error *error);
 
-/* Finds and identifies the compiler, once. */
+/* Finds and identifies the compiler, once; one that hung, died or made no sense at --version stays refused. */
 dcpk_status gen_toolchain(struct dcpk_gen *gen, dcpk_error *error);
 
 #endif

@@ -14,6 +14,7 @@ struct toolchain {
     char text[256];   /* "ptxas 13.0.88 (build cuda_13.0.r13.0/compiler.36424714_0)" */
     uint32_t started; /* compiler processes so far */
     bool warned;      /* a known fault of this version was reported */
+    bool useless;     /* opening failed by what the program did: it would do so again */
     char **envp;      /* what the program's environment is */
 };
 

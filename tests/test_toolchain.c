@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,7 +98,7 @@ START_TEST(toolchain_that_hangs_is_killed_with_its_children) {
     ck_assert_int_eq(dcpk_gen_open(&options, &gen, NULL), DCPK_OK);
     double start = seconds();
     ck_assert_int_eq(try_tiny(gen, 1, &image, NULL, &error), DCPK_E_TOOLCHAIN);
-    ck_assert_msg(strstr(error.text, "300 ms"), "%s", error.text);
+    ck_assert_msg(strstr(error.text, "ran for more than 0.3 s and was killed"), "%s", error.text);
     ck_assert(seconds() - start >= 0.3);
     ck_assert(seconds() - start < 5);
     for (int i = 0; i < 100 && fakes_alive() > 0; i++) /* the grandchild is reaped by init, in its own time */
@@ -105,6 +106,56 @@ START_TEST(toolchain_that_hangs_is_killed_with_its_children) {
     ck_assert_uint_eq(fakes_alive(), 0);
     ck_assert_uint_eq(count_files(".dcpk") + count_temporaries(), 0);
     dcpk_gen_close(gen);
+}
+END_TEST
+
+/* A program whose --version runs these lines of sh: the message holds `text`, and however often the generator is asked,
+ * the program is started once. */
+static void expect_useless(const char *lines, const char *text) {
+    char path[160], script[512], counted[160];
+    const char *found = NULL;
+    dcpk_image *image = NULL;
+    dcpk_error error, again;
+    dcpk_gen *gen = NULL;
+    snprintf(path, sizeof path, "%s/useless", place);
+    snprintf(counted, sizeof counted, "%s/counted", place);
+    snprintf(script, sizeof script, "#!/bin/sh\necho started >>'%s'\n%s\n", counted, lines);
+    unlink(counted);
+    put_text(path, script);
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    put_templates("", "");
+    dcpk_gen_options options = {.size = sizeof options,
+                                .template_path = template_folder,
+                                .cache_dir = cache_folder,
+                                .ptxas = path,
+                                .compile_timeout_ms = 400};
+    ck_assert_int_eq(dcpk_gen_open(&options, &gen, NULL), DCPK_OK);
+    ck_assert_int_eq(try_tiny(gen, 1, &image, NULL, &error), DCPK_E_TOOLCHAIN);
+    ck_assert_msg(strstr(error.text, text), "no '%s' in: %s", text, error.text);
+    ck_assert_msg(strstr(error.text, "useless --version"), "%s", error.text);
+    dcpk_error_init(&again);
+    ck_assert_int_eq(dcpk_gen_toolchain(gen, &found, &again), DCPK_E_TOOLCHAIN);
+    ck_assert_str_eq(again.text, error.text);
+    ck_assert_int_eq(try_tiny(gen, 2, &image, NULL, &again), DCPK_E_TOOLCHAIN);
+    dcpk_gen_close(gen);
+    size_t length = 0;
+    char *starts = get_file(counted, &length);
+    ck_assert_str_eq(starts, "started\n");
+    free(starts);
+}
+
+START_TEST(toolchain_that_hangs_at_its_version_is_said_to_and_asked_once) {
+    double start = seconds();
+    expect_useless("sleep 100", "ran for more than 0.4 s and was killed");
+    ck_assert(seconds() - start >= 0.4);
+    ck_assert(seconds() - start < 5);
+}
+END_TEST
+
+START_TEST(toolchain_that_dies_or_fails_at_its_version_says_how_and_is_asked_once) {
+    expect_useless("kill -SEGV $$", "was killed by signal 11 (SIGSEGV)");
+    expect_useless("echo no licence; exit 7", "exited with status 7: no licence");
+    expect_useless("echo something else", "does not answer as ptxas does");
 }
 END_TEST
 
@@ -365,6 +416,8 @@ int main(void) {
     tcase_add_test(tcase, toolchain_that_succeeds_with_one_page_makes_no_image);
     tcase_add_test(tcase, toolchain_that_never_stops_talking_is_cut_short);
     tcase_add_test(tcase, toolchain_that_hangs_is_killed_with_its_children);
+    tcase_add_test(tcase, toolchain_that_hangs_at_its_version_is_said_to_and_asked_once);
+    tcase_add_test(tcase, toolchain_that_dies_or_fails_at_its_version_says_how_and_is_asked_once);
     tcase_add_test(tcase, toolchain_error_names_the_template_line);
     tcase_add_test(tcase, toolchain_on_a_full_disk_makes_no_image);
     tcase_add_test(tcase, toolchain_that_is_missing_is_named);
