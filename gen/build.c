@@ -200,8 +200,12 @@ static void remember(struct build *b) {
     dcpk_error_init(&error);
     if (b->report.hit != HIT_MEMORY) memory_add(&b->gen->memory, &b->direct, b->image, b->report.cached);
     if (b->expanded && b->report.cached &&
-        manifest_add(&b->gen->cache, &b->direct, &b->expansion, b->content.hex, &error) != DCPK_OK)
-        notice_log(&b->gen->notice, DCPK_LOG_INFO, "no manifest: %s", error.text);
+        manifest_add(&b->gen->cache, &b->direct, &b->expansion, b->content.hex, &error) != DCPK_OK) {
+        if (error.code == DCPK_E_UNTRUSTED)
+            cache_warn(&b->gen->cache, &error);
+        else
+            notice_log(&b->gen->notice, DCPK_LOG_INFO, "no manifest: %s", error.text);
+    }
 }
 
 static dcpk_status compile(struct build *b, dcpk_error *error) {

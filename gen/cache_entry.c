@@ -33,7 +33,8 @@ static dcpk_status replace_damaged(struct cache *cache, const char *key, const v
     dcpk_image_free(theirs);
     *cached = status == DCPK_OK;
     if (status == DCPK_OK) return DCPK_OK;
-    if (status == DCPK_E_NOT_FOUND || status == DCPK_E_UNTRUSTED)
+    if (status == DCPK_E_UNTRUSTED) return dcpk_error_set(error, status, "%s", reason.text);
+    if (status == DCPK_E_NOT_FOUND)
         return dcpk_error_set(error, DCPK_E_CACHE, "entry %s is in the way: %s", key, reason.text);
     notice_log(cache->notice, DCPK_LOG_INFO, "replacing entry %s: %s", key, reason.text);
     status = cache_write(cache, key, CACHE_ENTRY, bytes, length, CACHE_REPLACE, NULL, error);

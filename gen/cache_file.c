@@ -23,12 +23,19 @@ static dcpk_status read_all(const struct cache *cache, int fd, size_t length, ch
     return DCPK_OK;
 }
 
+/* Something that no version writes has a file's name. Nothing of it is used, and it is not ours to remove. */
+static dcpk_status in_the_way(const struct cache *cache, const char *name, dcpk_error *error) {
+    return dcpk_error_set(error, DCPK_E_UNTRUSTED,
+                          "%s/%s is a link, a folder or a device where a file of the cache belongs; run: rm -r '%s/%s'",
+                          cache->path, name, cache->path, name);
+}
+
 static dcpk_status read_open(const struct cache *cache, int fd, const char *name, char **data, size_t *length,
                              dcpk_error *error) {
     struct stat st;
     if (cache->sys->stat_fd(fd, &st) != 0) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot look at %s", name);
-    if (!S_ISREG(st.st_mode) || st.st_size > CACHE_FILE_MAX)
-        return dcpk_error_set(error, DCPK_E_CACHE, "%s is no file of the cache", name);
+    if (!S_ISREG(st.st_mode)) return in_the_way(cache, name, error);
+    if (st.st_size > CACHE_FILE_MAX) return dcpk_error_set(error, DCPK_E_CACHE, "%s is no file of the cache", name);
     dcpk_status status = cache_trust(cache, &st, name, error);
     if (status != DCPK_OK) return status;
     size_t size = (size_t)st.st_size;
@@ -50,6 +57,7 @@ dcpk_status cache_read_at(const struct cache *cache, int shard, const char *name
     char shown[CACHE_NAME + 4];
     snprintf(shown, sizeof shown, "%.2s/%s", name, name);
     int fd = cache->sys->open(shard, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0 && (errno == ELOOP || errno == ENXIO)) return in_the_way(cache, shown, error); /* a link, a socket */
     if (fd < 0) /* whatever the reason (ENOENT, ESTALE, EBUSY, EACCES): it is not to be had */
         return dcpk_error_system(error, DCPK_E_NOT_FOUND, errno, "cannot open %s", shown);
     dcpk_status status = read_open(cache, fd, shown, data, length, error);
@@ -138,6 +146,11 @@ static dcpk_status write_in_shard(const struct cache *cache, int shard, const ch
     if (place(cache, shard, temporary, name, mode, &placed, exists) == 0 && (*exists || cache->sys->sync(shard) == 0))
         return DCPK_OK;
     if (placed) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot tidy up in %s/%.2s", cache->path, name);
+    if (errno == EISDIR || errno == ENOTEMPTY) { /* a rename onto a folder */
+        char shown[CACHE_NAME + 4];
+        snprintf(shown, sizeof shown, "%.2s/%s", name, name);
+        return in_the_way(cache, shown, error);
+    }
     return dcpk_error_system(error, DCPK_E_CACHE, errno, "cannot publish %s/%.2s/%s", cache->path, name, name);
 }
 

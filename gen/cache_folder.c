@@ -69,6 +69,12 @@ static int make_path(const struct cache *cache) {
 static int open_checked(const struct cache *cache, int dir, const char *path, int flags, const char *name,
                         dcpk_error *error) {
     int fd = cache->sys->open(dir, path, O_RDONLY | O_DIRECTORY | flags, 0);
+    if (fd < 0 && *name && (errno == ELOOP || errno == ENOTDIR)) {
+        dcpk_error_set(error, DCPK_E_UNTRUSTED,
+                       "%s/%s is a link or a file where a folder of the cache belongs; run: rm '%s/%s'", cache->path,
+                       name, cache->path, name);
+        return -1;
+    }
     if (fd < 0) {
         dcpk_error_system(error, errno == ENOENT ? DCPK_E_NOT_FOUND : DCPK_E_CACHE, errno, "cannot open %s%s%s",
                           cache->path, *name ? "/" : "", name);

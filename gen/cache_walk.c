@@ -161,7 +161,14 @@ dcpk_status cache_get(struct cache *cache, const char *prefix, dcpk_image **out,
     status = shard_open(cache, (int)strtol(digits, NULL, 16), &shard, error);
     if (status == DCPK_OK) status = find_unique(cache, &shard, prefix, found, error);
     shard_close(cache, &shard);
-    return status == DCPK_OK ? cache_entry_read(cache, found, out, error) : status;
+    if (status != DCPK_OK) return status;
+    dcpk_error reason;
+    dcpk_error_init(&reason);
+    status = cache_entry_read(cache, found, out, &reason);
+    if (status == DCPK_OK) return DCPK_OK;
+    dcpk_error_set(error, status, "%s/%.2s/%s" CACHE_ENTRY ": %s", cache->path, found, found, reason.text);
+    if (error) error->sys_errno = reason.sys_errno;
+    return status;
 }
 
 /* Is the name one that this version wrote, and is what it holds not of a newer version? */
@@ -186,11 +193,11 @@ dcpk_status cache_clear(struct cache *cache, uint64_t *removed, dcpk_error *erro
         status = shard_open(cache, i, &shard, error);
         for (size_t n = 0; n < shard.count && status == DCPK_OK; n++) {
             if (!may_remove(cache, &shard, shard.names[n])) continue;
-            if (cache_unlink(cache, shard.fd, shard.names[n]) != 0)
+            if (cache_unlink(cache, shard.fd, shard.names[n]) == 0)
+                ++*removed;
+            else if (errno != EISDIR) /* a folder is nobody's entry: it stays, and verify shows it */
                 status = dcpk_error_system(error, DCPK_E_CACHE, errno, "cannot remove %s/%s/%s", cache->path,
                                            shard.name, shard.names[n]);
-            else
-                ++*removed;
         }
         shard_close(cache, &shard);
     }

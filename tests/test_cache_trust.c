@@ -165,6 +165,102 @@ START_TEST(cache_follows_no_link_that_lies_in_it) {
 }
 END_TEST
 
+static unsigned untrusted, good;
+static int32_t count_states(void *self, const dcpk_cache_entry *entry) {
+    (void)self;
+    untrusted += entry->state == DCPK_E_UNTRUSTED && strstr(entry->reason, "rm -r '") != NULL;
+    good += entry->state == DCPK_OK;
+    return 0;
+}
+
+/* A link (kind 0), a folder that holds something (1), a FIFO (2). */
+static void put_in_the_way(const char *path, int kind) {
+    char below[300];
+    unlink(path);
+    snprintf(below, sizeof below, "%s/kept", path);
+    if (kind == 0) ck_assert_int_eq(symlink("/nowhere", path), 0);
+    if (kind == 1) ck_assert_int_eq(mkdir(path, 0700), 0);
+    if (kind == 1) put_text(below, "somebody's\n");
+    if (kind == 2) ck_assert_int_eq(mkfifo(path, 0600), 0);
+}
+
+START_TEST(cache_entry_that_is_no_file_is_told_once_with_the_rm_that_mends_it) {
+    dcpk_build_report report;
+    char path[256], fix[300], key[33];
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    for (int kind = 0; kind < 3; kind++) {
+        dcpk_gen *gen = open_gen(fake_path);
+        dcpk_image_free(build_tiny(gen, 1, &report));
+        memcpy(key, report.key, sizeof key);
+        dcpk_image_free(build_tiny(gen, 2, NULL));
+        dcpk_gen_close(gen);
+        snprintf(path, sizeof path, "%s/%.2s/%s.dcpk", cache_folder, key, key);
+        snprintf(fix, sizeof fix, "rm -r '%s'", path);
+        put_in_the_way(path, kind);
+        log_reset();
+        gen = open_gen(fake_path);
+        dcpk_image_free(build_tiny(gen, 1, &report));
+        ck_assert_uint_eq(report.hit, 0);
+        ck_assert_uint_eq(report.cached, 0);
+        ck_assert_msg(logged.warnings == 1, "%u warnings: %s", logged.warnings, logged.all);
+        ck_assert_msg(strstr(logged.last_warning, fix), "no '%s' in: %s", fix, logged.last_warning);
+        untrusted = good = 0;
+        ck_assert_int_eq(dcpk_cache_visit(gen, 1, count_states, NULL, NULL), DCPK_OK);
+        ck_assert_uint_eq(untrusted, 1);
+        ck_assert_uint_eq(good, 1);
+        dcpk_gen_close(gen);
+        ck_assert_int_eq(system(fix), 0); /* the command that it shows mends it */
+        log_reset();
+        gen = open_gen(fake_path);
+        dcpk_image_free(build_tiny(gen, 1, &report));
+        ck_assert_uint_eq(report.cached, 1);
+        ck_assert_uint_eq(logged.warnings, 0);
+        dcpk_gen_close(gen);
+    }
+}
+END_TEST
+
+START_TEST(cache_manifest_and_shard_that_are_something_else_are_told_once_with_the_rm) {
+    dcpk_build_report report;
+    char path[256], fix[300];
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    for (int kind = 0; kind < 2; kind++) {
+        dcpk_gen *gen = open_gen(fake_path);
+        dcpk_image_free(build_tiny(gen, 1, &report));
+        dcpk_gen_close(gen);
+        snprintf(path, sizeof path, "%s", only_file(".manifest"));
+        if (kind == 0) {
+            put_in_the_way(path, 1);
+        } else {
+            snprintf(path, sizeof path, "%s/%.2s", cache_folder, report.key);
+            char line[300];
+            snprintf(line, sizeof line, "rm -r '%s'", path);
+            ck_assert_int_eq(system(line), 0);
+            put_in_the_way(path, 0);
+        }
+        snprintf(fix, sizeof fix, "rm %s'%s'", kind == 0 ? "-r " : "", path);
+        log_reset();
+        gen = open_gen(fake_path);
+        dcpk_image_free(build_tiny(gen, 1, &report));
+        ck_assert_msg(logged.warnings == 1, "%u warnings: %s", logged.warnings, logged.all);
+        ck_assert_msg(strstr(logged.last_warning, fix), "no '%s' in: %s", fix, logged.last_warning);
+        dcpk_gen_close(gen);
+        ck_assert_int_eq(system(fix), 0);
+        for (int round = 0; round < 2; round++) {
+            log_reset();
+            gen = open_gen(fake_path);
+            dcpk_image_free(build_tiny(gen, 1, &report));
+            ck_assert_uint_eq(report.cached, 1);
+            ck_assert_uint_eq(logged.warnings, 0);
+            dcpk_gen_close(gen);
+        }
+        ck_assert_uint_eq(report.hit, 2);
+    }
+}
+END_TEST
+
 /* Runs body in a child that is nobody; root may write anywhere. Passes for a caller that is not root as it is. */
 static void as_nobody(void (*body)(void)) {
     fflush(NULL);
@@ -299,6 +395,8 @@ int main(void) {
     tcase_add_test(tcase, cache_shard_that_everyone_may_write_is_not_used);
     tcase_add_test(tcase, cache_entry_that_others_may_write_is_a_miss_and_stays);
     tcase_add_test(tcase, cache_follows_no_link_that_lies_in_it);
+    tcase_add_test(tcase, cache_entry_that_is_no_file_is_told_once_with_the_rm_that_mends_it);
+    tcase_add_test(tcase, cache_manifest_and_shard_that_are_something_else_are_told_once_with_the_rm);
     tcase_add_test(tcase, cache_folder_that_is_read_only_serves_hits_and_costs_one_warning);
     tcase_add_test(tcase, cache_home_that_cannot_be_made_is_memory_only);
     tcase_add_test(tcase, cache_path_that_is_a_file_is_memory_only);

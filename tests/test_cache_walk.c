@@ -2,6 +2,7 @@
 #include "tests/building.h"
 
 #include <check.h>
+#include <sys/stat.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +91,43 @@ START_TEST(cache_get_takes_a_unique_prefix) {
 }
 END_TEST
 
+START_TEST(cache_get_of_a_damaged_entry_names_its_path) {
+    dcpk_image *image = NULL;
+    dcpk_error error;
+    char path[256];
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    dcpk_gen *gen = open_gen(fake_path);
+    dcpk_build_report report;
+    dcpk_image_free(build_tiny(gen, 1, &report));
+    snprintf(path, sizeof path, "%s", only_file(".dcpk"));
+    put_text(path, "not an image");
+    dcpk_error_init(&error);
+    ck_assert_int_ne(dcpk_cache_get(gen, report.key, &image, &error), DCPK_OK);
+    ck_assert_msg(strncmp(error.text, path, strlen(path)) == 0, "%s", error.text);
+    ck_assert_ptr_null(image);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
+START_TEST(cache_clear_goes_on_past_a_folder_in_an_entrys_place) {
+    uint64_t removed = 0;
+    char path[256];
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    dcpk_gen *gen = open_gen(fake_path);
+    dcpk_image_free(build_tiny(gen, 1, NULL));
+    snprintf(path, sizeof path, "%s", only_file(".dcpk"));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    ck_assert_int_eq(dcpk_cache_clear(gen, &removed, NULL), DCPK_OK);
+    ck_assert_uint_eq(removed, 2); /* the manifest, the toolchain */
+    ck_assert_uint_eq(count_files(".manifest") + count_files(".toolchain"), 0);
+    ck_assert_int_eq(rmdir(path), 0);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
 START_TEST(cache_clear_takes_what_it_knows_and_leaves_the_rest) {
     uint64_t removed = 0;
     char path[256];
@@ -161,6 +199,8 @@ int main(void) {
     tcase_add_checked_fixture(tcase, building_setup, building_teardown);
     tcase_add_test(tcase, cache_visit_goes_in_key_order_and_verify_finds_damage);
     tcase_add_test(tcase, cache_get_takes_a_unique_prefix);
+    tcase_add_test(tcase, cache_get_of_a_damaged_entry_names_its_path);
+    tcase_add_test(tcase, cache_clear_goes_on_past_a_folder_in_an_entrys_place);
     tcase_add_test(tcase, cache_clear_takes_what_it_knows_and_leaves_the_rest);
     tcase_add_test(tcase, cache_provider_serves_threads_and_builds_each_kernel_once);
     suite_add_tcase(suite, tcase);
