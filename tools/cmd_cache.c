@@ -14,7 +14,7 @@ static const struct option_row options[] = {
     [OPT_PTX] = {"ptx", 0, NULL, "extract: the PTX"},
     [OPT_CUBIN] = {"cubin", 0, NULL, "extract: the cubin"},
     [OPT_IMAGE] = {"image", 0, NULL, "extract: the whole image (the default)"},
-    [OPT_JSON] = {"json", 0, NULL, "ls, verify: JSON instead of a table"},
+    [OPT_JSON] = {"json", 0, NULL, "path, ls, verify, clear: JSON instead of text"},
 };
 
 static enum exit_code work_failed(dcpk_gen *gen, const dcpk_error *error) {
@@ -31,13 +31,17 @@ static enum exit_code show_path(const struct command_line *line, dcpk_gen *gen) 
         complain(line, "no cache folder: builds are kept in memory only; set DCPK_CACHE_DIR or HOME");
         return EXIT_WORK;
     }
-    printf("%s\n", path);
+    if (line->values[OPT_JSON] != NULL)
+        json_print(must(json_pack("{s:s}", "path", path)), stdout);
+    else
+        printf("%s\n", path);
     return EXIT_DONE;
 }
 
 /* ---- ls and verify ------------------------------------------------------------------------------ */
 struct listing {
     struct table *table;
+    bool json; /* spec and reason apart: a program asks for one of them */
     uint64_t entries, bad, bytes;
 };
 
@@ -49,20 +53,27 @@ static int32_t visit(void *self, const dcpk_cache_entry *entry) {
     table_text(listing->table, entry->key);
     table_integer(listing->table, (int64_t)entry->bytes);
     table_text(listing->table, entry->state == DCPK_OK ? "good" : dcpk_status_name(entry->state));
-    table_text(listing->table, entry->state == DCPK_OK ? entry->spec : entry->reason);
+    if (listing->json) {
+        table_text(listing->table, entry->spec);
+        table_text(listing->table, entry->reason);
+    } else
+        table_text(listing->table, entry->state == DCPK_OK ? entry->spec : entry->reason);
     return 0;
 }
 
+/* Both read every entry whole: nothing is called good that was not looked at. */
 static enum exit_code list(const struct command_line *line, dcpk_gen *gen, int verify) {
-    static const struct column columns[] = {
-        {"key", "key"}, {"bytes", "bytes"}, {"state", "state"}, {"spec_or_reason", "spec, or what is wrong"}};
-    struct listing listing = {.table = table_new(columns, 4)};
+    static const struct column
+        text[] = {{"key", "key"}, {"bytes", "bytes"}, {"state", "state"}, {"spec_or_reason", "spec, or what is wrong"}},
+        json[] = {{"key", "key"}, {"bytes", "bytes"}, {"state", "state"}, {"spec", "spec"}, {"reason", "reason"}};
+    struct listing listing = {.json = line->values[OPT_JSON] != NULL};
+    listing.table = listing.json ? table_new(json, 5) : table_new(text, 4);
     dcpk_error error;
     dcpk_error_init(&error);
     enum exit_code code = EXIT_DONE;
-    if (dcpk_cache_visit(gen, verify, visit, &listing, &error) != DCPK_OK)
+    if (dcpk_cache_visit(gen, 1, visit, &listing, &error) != DCPK_OK)
         code = work_failed(gen, &error);
-    else if (line->values[OPT_JSON] != NULL)
+    else if (listing.json)
         json_print(table_json(listing.table), stdout);
     else {
         if (listing.entries > 0) table_print(listing.table, stdout);
@@ -103,36 +114,45 @@ static enum exit_code extract(const struct command_line *line, dcpk_gen *gen) {
 }
 
 static enum exit_code clear(const struct command_line *line, dcpk_gen *gen) {
-    (void)line;
     uint64_t removed = 0;
     dcpk_error error;
     dcpk_error_init(&error);
     if (dcpk_cache_clear(gen, &removed, &error) != DCPK_OK) return work_failed(gen, &error);
-    printf("removed %llu\n", (unsigned long long)removed);
+    if (line->values[OPT_JSON] != NULL)
+        json_print(must(json_pack("{s:I}", "removed", (json_int_t)removed)), stdout);
+    else
+        printf("removed %llu\n", (unsigned long long)removed);
     return EXIT_DONE;
 }
 
+#define BIT(option) (1u << (option))
 static const struct action {
     const char *name;
     int words; /* the action's own included; 0: it looks itself */
+    unsigned options;
     enum exit_code (*run)(const struct command_line *line, dcpk_gen *gen);
-} actions[] = {{"path", 1, show_path},
-               {"ls", 1, show_entries},
-               {"verify", 1, verify_entries},
-               {"extract", 0, extract},
-               {"clear", 1, clear}};
+} actions[] = {{"path", 1, BIT(OPT_JSON), show_path},
+               {"ls", 1, BIT(OPT_JSON), show_entries},
+               {"verify", 1, BIT(OPT_JSON), verify_entries},
+               {"extract", 0, BIT(OPT_OUT) | BIT(OPT_PTX) | BIT(OPT_CUBIN) | BIT(OPT_IMAGE), extract},
+               {"clear", 1, BIT(OPT_JSON), clear}};
+
+static enum exit_code act(const struct command_line *line, const struct action *action) {
+    if (action->words != 0 && line->word_count != action->words)
+        return usage_error(line, "%s takes no words", action->name);
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (line->values[i] != NULL && !(action->options & BIT(i)))
+            return usage_error(line, "%s takes no --%s", action->name, options[i].name);
+    dcpk_gen *gen = NULL;
+    enum exit_code code = open_gen(NULL, &gen);
+    if (code == EXIT_DONE) code = action->run(line, gen);
+    dcpk_gen_close(gen);
+    return code;
+}
 
 static enum exit_code run(const struct command_line *line) {
-    for (size_t i = 0; line->word_count > 0 && i < sizeof actions / sizeof actions[0]; i++) {
-        if (strcmp(line->words[0], actions[i].name) != 0) continue;
-        if (actions[i].words != 0 && line->word_count != actions[i].words)
-            return usage_error(line, "%s takes no words", actions[i].name);
-        dcpk_gen *gen = NULL;
-        enum exit_code code = open_gen(NULL, &gen);
-        if (code == EXIT_DONE) code = actions[i].run(line, gen);
-        dcpk_gen_close(gen);
-        return code;
-    }
+    for (size_t i = 0; line->word_count > 0 && i < sizeof actions / sizeof actions[0]; i++)
+        if (strcmp(line->words[0], actions[i].name) == 0) return act(line, &actions[i]);
     if (line->word_count > 0)
         return usage_error(line, "no action '%s': path, ls, verify, extract or clear", line->words[0]);
     return usage_error(line, "path, ls, verify, extract or clear?");
@@ -142,8 +162,8 @@ const struct command command_cache = {
     .name = "cache",
     .operands = "path|ls|verify|extract KEY -o FILE|clear",
     .summary = "the cache folder: path, entries, soundness, parts of an entry, emptying",
-    .help = "verify reads every entry whole and ends with 1 when one is bad; bad entries count as misses, so they do "
-            "no harm.\n"
+    .help = "ls and verify read every entry whole; verify ends with 1 when one is bad. Bad entries count as misses, so "
+            "they do\nno harm.\n"
             "extract takes a key or a prefix of at least 4 digits. clear leaves what this version does not know.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
