@@ -106,27 +106,27 @@ static int32_t resident(const dcpk_spec *s) {
 
 /* takes: whether the kernel takes the key; unset keys that it does not take stay unset. */
 static void derive(dcpk_spec *s, int32_t dcp) {
-    if (dcpk_spec_takes(s->kernel, "cap") && s->cap == DCPK_UNSET) s->cap = s->batch > 64 ? s->batch : 64;
-    if (dcpk_spec_takes(s->kernel, "qh") && s->qh == DCPK_UNSET) s->qh = dcp * s->heads;
+    if (dcp > 1 && dcpk_spec_takes(s->kernel, "cap") && s->cap == DCPK_UNSET) s->cap = s->batch > 64 ? s->batch : 64;
+    if (dcp > 1 && dcpk_spec_takes(s->kernel, "qh") && s->qh == DCPK_UNSET) s->qh = dcp * s->heads;
     if (dcpk_spec_takes(s->kernel, "split") && s->split == DCPK_UNSET) s->split = dcp > 1 && !resident(s);
     if (dcpk_spec_takes(s->kernel, "poll") && s->poll == DCPK_UNSET) s->poll = dcp > 1 && resident(s);
 }
 
 static dcpk_status check_shape(const dcpk_spec *s, dcpk_error *error) {
     const char *k = s->kernel;
-    int takes_q = dcpk_spec_takes(k, "q"), takes_cap = dcpk_spec_takes(k, "cap");
+    int takes_q = dcpk_spec_takes(k, "q"), boxed = dcpk_spec_takes(k, "cap") && s->dcp > 1;
     if (takes_q && s->batch % s->q != 0)
         return dcpk_error_set(error, DCPK_E_SPEC, "%s: q must divide batch (a request has q rows); q=%d, batch=%d", k,
                               s->q, s->batch);
     if (takes_q && s->dcp * s->heads * s->q > MAX_ROWS)
         return dcpk_error_set(error, DCPK_E_SPEC, "%s: dcp * heads * q must be at most %d; %d * %d * %d = %d", k,
                               MAX_ROWS, s->dcp, s->heads, s->q, s->dcp * s->heads * s->q);
-    if (takes_cap && s->cap < s->batch)
+    if (boxed && s->cap < s->batch)
         return dcpk_error_set(error, DCPK_E_SPEC,
                               "%s: cap must be at least batch (a mailbox holds a launch's rows); "
                               "cap=%d, batch=%d",
                               k, s->cap, s->batch);
-    if (takes_cap && s->qh < s->dcp * s->heads)
+    if (boxed && s->qh < s->dcp * s->heads)
         return dcpk_error_set(error, DCPK_E_SPEC, "%s: qh must be at least dcp * heads = %d; qh=%d", k,
                               s->dcp * s->heads, s->qh);
     if (s->reserve >= s->sms)
@@ -143,7 +143,11 @@ static dcpk_status check_alone(const dcpk_spec *s, dcpk_error *error) {
     const struct {
         const char *text;
         int asked;
-    } forms[] = {{"poll=1", s->poll == 1}, {"split=1", s->split == 1}, {"checked=1", s->checked == 1}};
+    } forms[] = {{"poll=1", s->poll == 1},
+                 {"split=1", s->split == 1},
+                 {"checked=1", s->checked == 1},
+                 {"cap", s->cap != DCPK_UNSET},
+                 {"qh", s->qh != DCPK_UNSET}};
     if (box_of(s->kernel) == BOX_ALWAYS)
         return dcpk_error_set(error, DCPK_E_SPEC,
                               "%s: there is no box at dcp=1 (one rank exchanges nothing), so this "

@@ -46,10 +46,9 @@ START_TEST(defaults_are_those_of_the_contract) {
         "mla_query arch=sm_90a heads=12 dcp=2 batch=5 q=1 cap=64 qh=24 sms=132 reserve=0 publish=peer poll=1 "
         "store_qc=0 page=64 interleave=1 rope=none q_lora=1536 tiled_from=16 parity=device watchdog=1 checked=0 "
         "lineinfo=0");
-    ck_assert_str_eq(
-        canonical("mla_decode heads=12 batch=5"),
-        "mla_decode arch=sm_90a heads=12 dcp=1 batch=5 q=1 cap=64 qh=12 sms=132 reserve=0 page=64 interleave=1 "
-        "splits=auto pv=f16 parity=device watchdog=1 checked=0 lineinfo=0");
+    ck_assert_str_eq(canonical("mla_decode heads=12 batch=5"),
+                     "mla_decode arch=sm_90a heads=12 dcp=1 batch=5 q=1 sms=132 reserve=0 page=64 interleave=1 "
+                     "splits=auto pv=f16 parity=device watchdog=1 checked=0 lineinfo=0");
     ck_assert_str_eq(canonical("dcp_value heads=12 batch=17 dcp=2"),
                      "dcp_value arch=sm_90a heads=12 dcp=2 batch=17 q=1 cap=64 qh=24 sms=132 reserve=0 split=0 gate=1 "
                      "parity=device watchdog=1 checked=0 lineinfo=0");
@@ -146,6 +145,9 @@ static const struct {
     {"dcp_value heads=12 batch=1 split=1", DCPK_E_SPEC, "so split=1 is refused"},
     {"dcp_value heads=12 batch=1 checked=1", DCPK_E_SPEC, "so checked=1 is refused"},
     {"mla_decode heads=12 batch=1 checked=1", DCPK_E_SPEC, "so checked=1 is refused"},
+    {"dcp_value heads=12 batch=1 cap=64", DCPK_E_SPEC,
+     "there is no box at dcp=1 (one rank exchanges nothing), so cap is"},
+    {"mla_decode heads=12 batch=1 dcp=1 qh=12", DCPK_E_SPEC, "so qh is refused; leave it out, or use dcp > 1"},
     {"dcp_value heads=128 batch=17 dcp=2 split=0", DCPK_E_SPEC,
      "heads * ceil(batch / 16) = 256 CTAs must be at most sms - reserve = 132"},
     {"mla_query heads=67 batch=17 dcp=2 poll=1", DCPK_E_SPEC, "= 134 CTAs must be at most sms - reserve = 132"},
@@ -212,6 +214,21 @@ START_TEST(the_spec_that_fits_resolves) {
     ck_assert_str_eq(canonical(fits), fits);
     ck_assert_ptr_nonnull(strstr(fits, "split=1"));
     ck_assert_int_eq(resolve("dcp_value heads=128 batch=64 split=0", &spec), DCPK_OK); /* dcp=1 polls for nobody */
+}
+END_TEST
+
+START_TEST(a_rank_alone_has_no_mailbox_in_its_text) {
+    static const char *const kernels[] = {"mla_query", "mla_decode", "dcp_value"};
+    char text[128];
+    for (size_t k = 0; k < 3; k++)
+        for (int batch = 1; batch <= 512; batch += 73) {
+            snprintf(text, sizeof text, "%s heads=12 batch=%d", kernels[k], batch);
+            ck_assert_ptr_null(strstr(canonical(text), " cap="));
+            ck_assert_ptr_null(strstr(canonical(text), " qh="));
+            snprintf(text, sizeof text, "%s heads=12 dcp=2 batch=%d", kernels[k], batch);
+            ck_assert_ptr_nonnull(strstr(canonical(text), " cap="));
+            ck_assert_ptr_nonnull(strstr(canonical(text), " qh=24 "));
+        }
 }
 END_TEST
 
@@ -386,6 +403,7 @@ int main(void) {
     tcase_add_test(specs, no_promised_spec_is_refused);
     tcase_add_test(specs, split_and_poll_follow_residency);
     tcase_add_test(specs, the_spec_that_fits_resolves);
+    tcase_add_test(specs, a_rank_alone_has_no_mailbox_in_its_text);
     tcase_add_test(specs, a_template_of_ones_own_takes_the_keys_that_are_set);
     tcase_add_test(specs, fields_set_by_hand_are_checked);
     tcase_add_test(specs, help_rows_agree_with_what_resolve_does);
