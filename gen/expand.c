@@ -117,10 +117,36 @@ static void set_target(struct host *host, struct expansion *out) {
         out->ptx_version = (uint32_t)arch.ptx;
 }
 
+/* A kernel of kernels.def whose template is not there: the message lists those that are. Anything else is OK here. */
+static dcpk_status check_there(struct host *host, const char *name) {
+    static const char *const kernels[] = {
+#define K(name, number, box, summary) #name,
+#include <dcpk/kernels.def>
+#undef K
+    };
+    const struct source_file *file;
+    char there[64];
+    if (dcpk_kernel_id_of(host->spec->kernel) == DCPK_KERNEL_NONE ||
+        sources_get(host->sources, name, &file, NULL) != DCPK_E_NOT_FOUND)
+        return DCPK_OK;
+    dcpk_error_set(host->error, DCPK_E_NOT_FOUND, "%s: this version has no template for it; it has",
+                   host->spec->kernel);
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        snprintf(there, sizeof there, "%s.ptx.lua", kernels[i]);
+        if (sources_get(host->sources, there, &file, NULL) != DCPK_OK) continue;
+        dcpk_error_append(host->error, " %s", kernels[i]);
+        count++;
+    }
+    dcpk_error_append(host->error, "%s (in %s)", count > 0 ? "" : " none", sources_path(host->sources));
+    return DCPK_E_NOT_FOUND;
+}
+
 static dcpk_status expand(struct host *host, struct expansion *out) {
     char name[64];
     snprintf(name, sizeof name, "%s.ptx.lua", host->spec->kernel);
-    dcpk_status status = host_open(host);
+    dcpk_status status = check_there(host, name);
+    if (status == DCPK_OK) status = host_open(host);
     if (status == DCPK_OK) status = host_run(host, name, NULL, NULL);
     if (status == DCPK_OK && host->entry_count == 0) {
         status = dcpk_error_set(host->error, DCPK_E_TEMPLATE, "%s:1: the template has no kernel{...}", name);

@@ -4,7 +4,8 @@
  *     before any launch). Public: flashinfer#5081, flash-attention#2498.
  *  3. It waits before it lets its dependents in: else they see the signal of a kernel two before. flashinfer#3835.
  *  4. Every instruction is one of the declared .version and .target. triton#8539, openxla/xla#4970.
- * Also fills entry_info.waits. Reads text only; must not know Lua. */
+ *  5. .version, .target, .address_size and entries are the generator's to write: keys and launch data hold what it
+ * wrote. Also fills entry_info.waits. Reads text only; must not know Lua. */
 #include "gen/lint.h"
 #include "gen/ptx_scan.h"
 #include "runtime/error.h"
@@ -211,13 +212,42 @@ static size_t count_statements(const struct expansion *x) {
     return count;
 }
 
+/* ---- rule 5 ---- */
+
+struct heads_seen {
+    bool directive[3];
+    uint32_t entries;
+};
+
+static void check_heads(struct linter *l, const struct ptx_statement *st, struct heads_seen *seen) {
+    static const struct {
+        const char *name, *message;
+    } heads[] = {{".version", "the .version line is the generator's: say need{ptx=...}"},
+                 {".target", "the .target line is the generator's: say need{target=...}"},
+                 {".address_size", "the .address_size line is the generator's"}};
+    for (size_t i = 0; st->kind == PTX_DIRECTIVE && i < sizeof heads / sizeof heads[0]; i++) {
+        if (!ptx_text_is(st->name, heads[i].name)) continue;
+        if (seen->directive[i]) complain(l, st->line, heads[i].message);
+        seen->directive[i] = true; /* the first stands above all that templates write */
+    }
+    if (st->kind != PTX_ENTRY) return;
+    const char *name = seen->entries < l->x->entry_count ? l->x->entries[seen->entries].name : "";
+    size_t length = strlen(name);
+    const char *at = length > 0 ? memmem(st->rest.at, st->rest.length, name, length) : NULL;
+    if (at == NULL || (at[length] != '(' && at[length] != '\n'))
+        complain(l, st->line, "an entry is the generator's to write: say kernel{...}");
+    seen->entries++;
+}
+
 static void check_entries(struct linter *l) {
+    struct heads_seen seen = {0};
     struct ptx_scanner scanner;
     struct ptx_statement st;
     uint32_t entry = 0;
     int depth = 0;
     ptx_scan(&scanner, l->x->ptx, l->x->ptx_length);
     while ((st = ptx_next(&scanner)).kind != PTX_END && l->status == DCPK_OK) {
+        check_heads(l, &st, &seen);
         depth += (st.kind == PTX_OPEN) - (st.kind == PTX_CLOSE);
         if (st.kind == PTX_ENTRY) l->count = 0;
         if (depth > 0) l->statements[l->count++] = st;

@@ -14,7 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { MAX_FILE = 4 << 20, MAX_NAME = 120 };
+enum { MAX_FILE = 4 << 20, MAX_NAME = 120, NOT_A_FILE = -1 /* beside errno values */ };
 
 struct sources {
     char *path;
@@ -68,11 +68,11 @@ static int inside(const char *name) {
     }
 }
 
-/* The whole of fd into file, NUL-terminated. Returns 0 or an errno. */
+/* The whole of fd into file, NUL-terminated. Returns 0, an errno or NOT_A_FILE. */
 static int read_all(int fd, struct source_file *file) {
     struct stat about;
     if (fstat(fd, &about) != 0) return errno;
-    if (!S_ISREG(about.st_mode)) return S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
+    if (!S_ISREG(about.st_mode)) return S_ISDIR(about.st_mode) ? EISDIR : NOT_A_FILE;
     size_t capacity = about.st_size >= 0 && about.st_size < MAX_FILE ? (size_t)about.st_size + 1 : MAX_FILE;
     if ((file->text = malloc(capacity + 1)) == NULL) return ENOMEM;
     for (;;) {
@@ -129,11 +129,16 @@ static int open_first(const struct sources *sources, const char *name, char *pat
     return -1;
 }
 
+static dcpk_status not_a_file(const char *path, dcpk_error *error) {
+    return dcpk_error_set(error, DCPK_E_IO, "template file %s is not a regular file", path);
+}
+
 static dcpk_status load(struct sources *sources, const char *name, struct source_file **out, dcpk_error *error) {
     char path[4096];
     int fd = open_first(sources, name, path, sizeof path);
     if (fd < 0 && errno == ENOENT)
         return dcpk_error_set(error, DCPK_E_NOT_FOUND, "there is no template file %s in %s", name, sources->path);
+    if (fd < 0 && errno == ENXIO) return not_a_file(path, error); /* a socket */
     if (fd < 0) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot open template file %s", path);
     struct source_file *file = calloc(1, sizeof *file);
     int trouble = file == NULL || (file->name = strdup(name)) == NULL ? ENOMEM : read_all(fd, file);
@@ -142,6 +147,7 @@ static dcpk_status load(struct sources *sources, const char *name, struct source
     if (trouble == 0) trouble = remember(sources, file);
     if (trouble != 0) {
         file_free(file);
+        if (trouble == NOT_A_FILE) return not_a_file(path, error);
         return dcpk_error_system(error, trouble == ENOMEM ? DCPK_E_NOMEM : DCPK_E_IO, trouble,
                                  "cannot read template file %s", path);
     }

@@ -110,7 +110,8 @@ static const char *expression(struct translation *t, const char *at, const char 
         }
     }
     if (at >= line_end) {
-        complain(t, "$( is not closed on this line: $%.60s", start - 1);
+        size_t length = (size_t)(line_end - start);
+        complain(t, "$( is not closed on this line: $(%.*s", (int)(length < 60 ? length : 60), start);
         return NULL;
     }
     if (start + strspn(start, " \t") >= at) {

@@ -204,6 +204,23 @@ START_TEST(each_kernel_of_a_template_waits_for_itself) {
 }
 END_TEST
 
+START_TEST(directives_of_the_module_are_the_generators) {
+    static const struct row rows[] = {
+        {".target sm_100a", 1, "the .target line is the generator's: say need{target=...}"},
+        {"ret;\n.version 8.8", 2, "the .version line is the generator's: say need{ptx=...}"},
+        {".address_size 32\nret;", 1, "the .address_size line is the generator's"},
+        {"ret; .target sm_100a", 1, "the .target line"},
+        {"{\n/* here */ .version 8.8\n}", 2, "the .version line"},
+        {".visible .entry other()\n{\nret;\n}", 1, "an entry is the generator's to write: say kernel{...}"},
+        {"// .target sm_100a\n/* .version 8.8 */\nret;", 0, NULL},
+        {".reg .b32 %target;\nret;", 0, NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        judge("", 0, &rows[i], "own");
+    refused("|.target sm_100a\n" KERNEL, DCPK_E_TEMPLATE, 1,
+            "outside a kernel only comments and module-scope variables");
+}
+END_TEST
+
 START_TEST(statements_are_cut_where_they_end) {
     static const char text[] =
         ".version 8.0 // one\n.target sm_90\n.global .b32 t[2] = {1, 2};\n.visible .entry e(\n .param .u64 p\n)\n"
@@ -292,6 +309,7 @@ int main(void) {
                         (int)(sizeof needs / sizeof needs[0]));
     tcase_add_test(c, a_breach_in_a_helper_names_its_callers);
     tcase_add_test(c, each_kernel_of_a_template_waits_for_itself);
+    tcase_add_test(c, directives_of_the_module_are_the_generators);
     tcase_add_test(c, statements_are_cut_where_they_end);
     tcase_add_test(c, the_scanner_ends_on_any_text);
     tcase_add_loop_test(c, shipped_templates_keep_the_rules, 0, 9);

@@ -2,6 +2,8 @@
 #include "tests/expanding.h"
 
 #include <check.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +58,13 @@ START_TEST(a_broken_interpolation_is_refused_at_its_line) {
     refused(KERNEL "|   mov $(1, 2);\n", DCPK_E_TEMPLATE, 2, "near ','");
     refused(KERNEL "local x = 1 +\n|   mov\n", DCPK_E_TEMPLATE, 3, "near ';'");
     expect_text(why.text, "|   mov");
+}
+END_TEST
+
+START_TEST(an_open_interpolation_quotes_no_more_than_its_line) {
+    refused(KERNEL "|   mov $(one;\n|   secret\n", DCPK_E_TEMPLATE, 2, "$( is not closed on this line: $(one;");
+    ck_assert_ptr_null(strstr(why.text, "secret"));
+    refused(KERNEL "|   mov $(", DCPK_E_TEMPLATE, 2, "$( is not closed on this line: $(");
 }
 END_TEST
 
@@ -244,6 +253,33 @@ START_TEST(the_first_folder_of_the_path_wins) {
 }
 END_TEST
 
+START_TEST(a_template_that_is_no_regular_file_is_named_so) {
+    struct expansion none;
+    char path[128];
+    snprintf(path, sizeof path, "%s/own.ptx.lua", templates);
+    put_template("own.ptx.lua", "");
+    for (int kind = 0; kind < 3; kind++) {
+        ck_assert_int_eq(unlink(path), 0);
+        if (kind == 0) ck_assert_int_eq(mkfifo(path, 0600), 0);
+        if (kind == 1) ck_assert_int_eq(symlink("/dev/zero", path), 0);
+        if (kind == 2) ck_assert_int_eq(symlink("/dev/null", path), 0);
+        ck_assert_int_eq(try_expand(NULL, "own", &none, &why), DCPK_E_IO);
+        expect_text(why.text, "own.ptx.lua is not a regular file");
+    }
+}
+END_TEST
+
+START_TEST(a_kernel_without_a_template_is_told_which_have_one) {
+    struct expansion none;
+    put_template("query_norm.ptx.lua", KERNEL);
+    put_template("dcp_value.ptx.lua", KERNEL);
+    ck_assert_int_eq(try_expand(NULL, "mla_decode heads=1 batch=1", &none, &why), DCPK_E_NOT_FOUND);
+    expect_text(why.text, "mla_decode: this version has no template for it; it has query_norm dcp_value (in ");
+    ck_assert_int_eq(try_expand(NULL, "nobodys", &none, &why), DCPK_E_NOT_FOUND);
+    expect_text(why.text, "there is no template file nobodys.ptx.lua in ");
+}
+END_TEST
+
 START_TEST(a_file_digest_is_xxh3_of_its_bytes) {
     struct expander *expander;
     put_template("lib/empty.lua", "");
@@ -365,6 +401,7 @@ int main(void) {
     tcase_add_test(c, a_bar_inside_a_lua_string_or_comment_is_no_ptx);
     tcase_add_test(c, interpolation_nests_parentheses_and_strings);
     tcase_add_test(c, a_broken_interpolation_is_refused_at_its_line);
+    tcase_add_test(c, an_open_interpolation_quotes_no_more_than_its_line);
     tcase_add_test(c, values_are_integers_strings_and_registers_only);
     tcase_add_test(c, ptx_holds_no_nul_and_no_byte_above_ascii);
     tcase_add_test(c, line_ends_of_windows_change_nothing);
@@ -377,6 +414,8 @@ int main(void) {
     tcase_add_test(c, shared_variables_live_in_the_kernel);
     tcase_add_test(c, a_library_runs_once_and_returns_its_value);
     tcase_add_test(c, the_first_folder_of_the_path_wins);
+    tcase_add_test(c, a_template_that_is_no_regular_file_is_named_so);
+    tcase_add_test(c, a_kernel_without_a_template_is_told_which_have_one);
     tcase_add_test(c, a_file_digest_is_xxh3_of_its_bytes);
     tcase_add_test(c, every_line_knows_its_writer_and_the_callers_above);
     tcase_add_test(c, blame_shows_both_lines_and_the_frames);
