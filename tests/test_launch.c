@@ -334,15 +334,18 @@ START_TEST(kernel_that_the_driver_keeps_is_kept) {
 }
 END_TEST
 
+static void *volatile buried; /* the library, lost with its context */
+
 START_TEST(lost_context_keeps_no_kernel) {
     dcpk_device *device = fake_device(0);
     dcpk_kernel *kernel = fake_load_kernel(device, fake_norm_image());
+    buried = kernel->library;
     strcpy(fake.state->fail_symbol, "cuLibraryUnload");
     fake.state->fail_with = DRIVER_ILLEGAL_ADDRESS;
     ck_assert_int_eq(dcpk_kernel_free(kernel, &error), DCPK_OK);
     fake.state->fail_symbol[0] = '\0';
     dcpk_device_close(device);
-    ck_assert_int_eq(fake.outstanding(), 1); /* the library, lost with its context */
+    ck_assert_int_eq(fake.outstanding(), 1);
 }
 END_TEST
 
