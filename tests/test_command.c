@@ -218,7 +218,7 @@ END_TEST
 /* ---- streams and files -------------------------------------------------------------------------- */
 
 START_TEST(output_that_cannot_be_written_is_code_1) {
-    static const char *const commands[] = {"ls", "gen " VALUE, "--help", "--version", "gen --help"};
+    static const char *const commands[] = {"ls", ("gen " VALUE), "--help", "--version", "gen --help"};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         sh("$dcpk %s >/dev/full", commands[i]);
         expect_failure(1, "cannot write the output: No space left on device");

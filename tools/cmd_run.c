@@ -205,7 +205,7 @@ static void fill_scenario(struct scenario_options *scenario, struct run_plan *pl
     scenario->watchdog = keys->watchdog;
     scenario->lineinfo = keys->lineinfo;
     scenario->seed = plan->seed;
-    scenario->inject = plan->inject;
+    scenario->inject = (int32_t)plan->inject;
     fill_cpu(&plan->cpu, plan, scenario);
     scenario->cpu = &plan->cpu;
 }
