@@ -14,7 +14,17 @@ enum param_source {
 };
 
 /* What an argument must hold before a launch: arg_rules.def. */
-enum arg_rule { RULE_ADDRESS, RULE_ROWS, RULE_LSE, RULE_PITCH, RULE_NOT_NEGATIVE, RULE_PARITY };
+enum arg_rule {
+    RULE_ADDRESS,
+    RULE_ROWS,
+    RULE_LSE,
+    RULE_PITCH,
+    RULE_NOT_NEGATIVE,
+    RULE_PARITY,
+    RULE_STRIDE,
+    RULE_POSITIVE,
+    RULE_COUNT
+};
 
 struct kernel_param {
     enum param_source source;

@@ -138,6 +138,15 @@ static dcpk_status check_pitch(const dcpk_kernel *kernel, const struct kernel_en
     return DCPK_OK;
 }
 
+static dcpk_status check_stride(const dcpk_kernel *kernel, const struct kernel_entry *entry, uint64_t stride,
+                                dcpk_error *error) {
+    uint64_t page = kernel->id == DCPK_KERNEL_NONE ? 0 : (uint64_t)kernel->spec.page * 576;
+    if (stride % 16 == 0 && stride >= page && stride > 0) return DCPK_OK;
+    return dcpk_error_set(error, DCPK_E_ARG,
+                          "%s (%s): argument page_stride = %llu is no multiple of 16 bytes of at least a page's %llu",
+                          kernel->text, entry->info.name, (unsigned long long)stride, (unsigned long long)page);
+}
+
 static dcpk_status check_arg(const dcpk_kernel *kernel, const struct kernel_entry *entry, uint32_t index,
                              const dcpk_args *args, bool box, dcpk_error *error) {
     const struct kernel_param *param = &entry->params[index];
@@ -166,6 +175,17 @@ static dcpk_status check_arg(const dcpk_kernel *kernel, const struct kernel_entr
         memcpy(&word, field, sizeof word);
         if (word <= 1) return DCPK_OK;
         return refuse(kernel, entry, name, "is neither 0 nor 1", error);
+    case RULE_STRIDE:
+        memcpy(&address, field, sizeof address);
+        return check_stride(kernel, entry, address, error);
+    case RULE_POSITIVE:
+        memcpy(&number, field, sizeof number);
+        if (isfinite(number) && number > 0) return DCPK_OK;
+        return refuse(kernel, entry, name, "is not a finite number above 0", error);
+    case RULE_COUNT:
+        memcpy(&word, field, sizeof word);
+        if (word > 0) return DCPK_OK;
+        return refuse(kernel, entry, name, "is 0", error);
     }
     return DCPK_OK;
 }

@@ -90,7 +90,7 @@ static const struct fault faults[] = {
      "|   selp.f32       $(value), 0fff800000, $(value), $(empty);", "", "", BY_RESULT},
     {"the head's own rank is forgotten in the query", "lib/publish.lua",
      "|   mad.lo.u32     $(chunk), $(b.rank), $(mine), $(chunk);", "", "", BY_RESULT},
-    {"query_wait polls all but the last rank", "query_wait.ptx.lua", "local chunks = mailbox.q_chunks\n",
+    {"query_wait polls all but the last rank", "lib/query_poll.lua", "local chunks = mailbox.q_chunks\n",
      "local chunks = mailbox.q_chunks - spec.heads * mailbox.HEAD_CHUNKS\n", "", BY_SCHEDULE},
     {"merge polls only seven of eight in flight", "lib/lamport.lua",
      "for k, member in ipairs(group) do any_missing(watch.missing",

@@ -44,6 +44,33 @@ function publish.store(address, words)
   end
 end
 
+-- words (4 registers, canonical) as this rank's chunk `own` of [0, B*H*36) to every rank (after the kernel's wait and F1).
+function publish.everywhere(b, own, words)
+  scope(function()
+    local base, place, chunk = b64 "base", b64 "place", b32 "chunk"
+    publish.global_chunk(b, chunk, own)
+    for d = 0, publish.destinations - 1 do
+      publish.destination(b, base, d)
+      mailbox.q_parity(base, base, b.parity)
+      mailbox.q_chunk(place, base, chunk)
+      publish.store(place, words)
+    end
+  end)
+end
+
+-- Checked builds, one thread: its word of the use into every rank's ledger.
+function publish.ledger_to_all(b)
+  scope(function()
+    local to, more, again = b32 "to", pred "more", label "each_ledger"
+|   mov.u32        $(to), 0;
+| $(again):
+    publish.ledger(b, to)
+|   add.u32        $(to), $(to), 1;
+|   setp.lt.u32    $(more), $(to), $(spec.dcp);
+| @$(more) bra     $(again);
+  end)
+end
+
 -- Checked builds, one thread a rank `to` (a register): this rank's word of the use into that rank's ledger.
 function publish.ledger(b, to)
   scope(function()

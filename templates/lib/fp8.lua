@@ -1,0 +1,28 @@
+-- fp8: e4m3 bytes from FP32, one rounding, saturating; a NaN becomes 0x7F (never 0xFF: that is the query mailbox's armed byte).
+local fp8 = {}
+
+-- word := bytes of x0..x3, x0 at the lowest address. x: four F32 registers.
+function fp8.pack4(word, x0, x1, x2, x3)
+  scope(function()
+    local low, high = b16 "low", b16 "high"
+|   cvt.rn.satfinite.e4m3x2.f32 $(low), $(x1), $(x0);
+|   cvt.rn.satfinite.e4m3x2.f32 $(high), $(x3), $(x2);
+|   mov.b32        $(word), {$(low), $(high)};
+  end)
+end
+
+-- half (b16) := bytes of x0, x1.
+function fp8.pack2(half, x0, x1)
+|   cvt.rn.satfinite.e4m3x2.f32 $(half), $(x1), $(x0);
+end
+
+-- x := 0 where it is NaN: what a cache row stores for one.
+function fp8.nan_to_zero(x)
+  scope(function()
+    local number = pred "number"
+|   setp.num.f32   $(number), $(x), $(x);
+|   selp.f32       $(x), $(x), 0f00000000, $(number);
+  end)
+end
+
+return fp8

@@ -1,0 +1,59 @@
+-- mla_decode: FP8 attention of all D*H heads over this rank's paged KV shard -> partial rows and base-2 LSE.
+--   query: own mailbox at the use's parity (dcp = 1: [B, H, 576]); kv_cache pages of `page` rows of 576 e4m3 bytes, block_table [R, max_pages] S32,
+--   lens [R] S32 local, totals [R] S32 global -> rows [B, D*H, 512] BF16, rows_lse [B, D*H] F32; R = B/q requests.
+--   Rows of a request are numbered m = j * D*H + head (j: query row of q); row j sees the keys of the global prefix totals - (q-1) + j.
+-- Portable form: mma.sync, plain loads; right for every shape, not the fast one.
+--   grid (ceil(q*D*H/16), splits, R), 128 threads: a CTA takes 16 rows and every key tile of its split, 64 keys at a time
+-- Schedule of a key tile:
+--   warp w scores keys 16w..16w+15 (e4m3 mma, 16-byte loads of keys, Q in shared) -> row maxima through shared
+--   -> m' = maximum rounded up; P = 2^(z - m' + 8), summed, rounded to e4m3, kept as f16 in shared
+--   -> warp w adds P V for latents 128w..128w+127 (V bytes to f16, f16 mma, FP32): exact products, true FP32 sums.
+-- A key at or past a row's bound is never visible: P = 0; keys past every bound of the tile are not loaded, their table entry is not read; NaN bytes of V
+-- become 0 (a visible key with NaN bytes already has a NaN score).
+-- splits > 1: partial sums to the workspace, a second kernel adds them: workspace [R][splits][rows][512] F32, then [R][splits][rows] F32.
+local pdl = include "lib/pdl"
+local attend = include "lib/attend"
+local attend_out = include "lib/attend_out"
+
+need { ptx = "8.4", target = "sm_90" }
+local alone = spec.dcp == 1
+local box = not alone and include "lib/box"
+local rows = spec.q * spec.dcp * spec.heads
+local tiles, requests = ceil_div(rows, 16), spec.batch // spec.q
+local splits = spec.splits > 0 and spec.splits
+  or min(256, max(1, (spec.sms - spec.reserve) // (requests * tiles)))
+
+local params = { "kv_cache", "page_stride", "block_table", "max_pages", "lens", "totals", "softmax_scale", "output_scale" }
+local function add(list)
+  for _, name in ipairs(list) do params[#params + 1] = name end
+end
+add(alone and { "query" } or { "q_box" })
+if not alone then add(box.params) end
+if splits > 1 then add { "workspace" } else add { "rows", "rows_lse" } end
+
+kernel { name = splits > 1 and "mla_decode_split" or "mla_decode", grid = { tiles, splits, requests }, block = { 128 }, params = params }
+local a = attend.open(rows, splits)
+local b = not alone and box.open("mla_decode", false)
+pdl.wait()
+pdl.launch_dependents()
+local out = label "out"
+if b then
+  box.load(b)
+  box.read(b)
+| @$(b.dead) bra   $(out);
+end
+attend.bounds(a, b)
+attend.query(a, b)
+attend.tiles(a)
+if splits > 1 then attend_out.store_partial(a) else attend_out.store(a) end
+| $(out):
+|   ret;
+
+if splits > 1 then
+  kernel { name = "mla_decode_reduce", grid = { rows, requests }, block = { 128 },
+           params = { "workspace", "rows", "rows_lse" } }
+  pdl.wait()
+  pdl.launch_dependents()
+  attend_out.reduce(rows, splits)
+|   ret;
+end
