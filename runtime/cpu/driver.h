@@ -1,7 +1,7 @@
 /* driver.h - the cu* half of the world from within: call frames, handles, and the objects behind them.
  *
- * Every cu* function is `call_begin`, work, `call_end`: between them the machine's lock is held, but for call_run. Prototypes come from
- * the tables of entry points, so a function cannot differ from what its callers declare. */
+ * Every cu* function is `call_begin`, work, `call_end`: between them the machine's lock is held, but for call_run.
+ * Prototypes come from the tables of entry points, so a function cannot differ from what its callers declare. */
 #ifndef DCPK_CPU_DRIVER_H
 #define DCPK_CPU_DRIVER_H
 
