@@ -44,7 +44,8 @@ typedef struct dcpkcpu_options {
     int32_t store_delay; /* adversary only: a store to another device may wait up to this many rounds, word by word;
                             default 200 */
     uint64_t livelock_rounds; /* report no progress after this many rounds in which nothing changed; default 200000.
- Sooner when every warp polls and none reads a timer, or repeats the same steps with the same registers */
+                                 Sooner when every warp polls and none reads a timer, or repeats the same
+                                 steps with the same registers */
     int32_t trace;            /* 1: log launches, starts and ends of grids to stderr */
     uint64_t max_rounds; /* a call that waits gives up after this many rounds, whatever still changes in memory; 0, the
                             default: 4e9 rounds or 10 minutes of real time */
