@@ -74,17 +74,7 @@ end)
 
 section "sum of squares"
 if tiled then
-  local chain = f32("chain", 4, "by e mod 4: two packed pairs")
-  for k = 0, 3 do
-|   mov.f32        $(chain[k]), 0f00000000;
-  end
-  for e = 0, 47 do
-|   fma.rn.f32     $(chain[e % 4]), $(x[e]), $(x[e]), $(chain[e % 4]);
-  end
-|   add.rn.f32     $(chain[0]), $(chain[0]), $(chain[1]);
-|   add.rn.f32     $(chain[2]), $(chain[2]), $(chain[3]);
-|   add.rn.f32     $(total), $(chain[0]), $(chain[2]);
-  warp.reduce("add.rn", total)
+  norm.row_total(total, x, true)
 else
   local sums = shared("warp_sums", 32, 16)
   local at, first = b32 "sum_at", pred "first_lane"
