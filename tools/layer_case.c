@@ -127,9 +127,9 @@ static bool check_sizes(const struct layer_case *l, char *why) {
     return true;
 }
 
-/* The live part of one request's table row; uses: how often each page of the rank is named. */
+/* The live part of one request's table row. Requests may share pages (a common prefix). */
 static bool check_table(const struct layer_case *l, int32_t r, const struct layer_rank_step *in, int32_t request,
-                        int32_t length, uint8_t *used, char *why) {
+                        int32_t length, char *why) {
     int32_t live = (length + l->page - 1) / l->page;
     if (live > in->max_pages) {
         return no(why, "rank%d.block_table: request %d has %d tokens here, %d pages of %d, but a row holds %d", r,
@@ -141,10 +141,6 @@ static bool check_table(const struct layer_case *l, int32_t r, const struct laye
             return no(why, "rank%d.block_table[%d][%d] is %d; live pages are 0 to %d", r, request, p, page,
                       l->rank[r].pages - 1);
         }
-        if (used[page]) {
-            return no(why, "rank%d.block_table[%d][%d]: page %d is live in another place, too", r, request, p, page);
-        }
-        used[page] = 1;
     }
     return true;
 }
@@ -176,18 +172,19 @@ static bool check_rank(const struct layer_case *l, const struct layer_step *step
     if (in->pitch < width || in->pitch % 8) {
         return no(why, "rank%d.qkv has rows of %zu; a row needs at least %zu, a multiple of 8", r, in->pitch, width);
     }
-    uint8_t *used = calloc((size_t)l->rank[r].pages + 1, 1);
-    if (used == NULL) {
-        return no(why, "out of memory");
-    }
     bool good = true;
     layer_lens(l, step, r, lens);
     for (int32_t i = 0; good && i < layer_requests(l); i++) {
-        good = check_table(l, r, in, i, lens[i], used, why);
+        good = check_table(l, r, in, i, lens[i], why);
     }
-    free(used);
     for (int32_t row = 0; good && row < l->batch; row++) {
         good = check_slot(l, step, r, row, why);
+        for (int32_t other = 0; good && in->slots[row] >= 0 && other < row; other++) {
+            if (in->slots[other] == in->slots[row]) {
+                good = no(why, "rank%d.slots: rows %d and %d both store at %lld", r, other, row,
+                          (long long)in->slots[row]);
+            }
+        }
     }
     return good;
 }

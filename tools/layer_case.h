@@ -72,9 +72,9 @@ int32_t layer_position(const struct layer_case *layer, const struct layer_step *
 int32_t layer_owner(const struct layer_case *layer, int32_t position);
 int32_t layer_local(const struct layer_case *layer, int32_t position);
 
-/* What a case must keep beyond its shapes (spec.md section 8): sizes in their domains; page ids and slots inside the
- * cache; no slot twice in a step; live pages with an id, none in two places of the tables; each row's slot where 3.1
- * and the block table put its token. False: `why` names the tensor and the rule. */
+/* What a case must keep beyond its shapes (spec.md section 8): sizes in their domains; live page ids and slots inside
+ * the cache; no slot twice in a step; each row's slot where 3.1 and the block table put its token. Requests may share
+ * pages. False: `why` names the tensor and the rule. */
 bool layer_case_check(const struct layer_case *layer, char why[LAYER_SENTENCE]);
 
 #endif
