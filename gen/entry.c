@@ -34,6 +34,10 @@ static int spec_index(lua_State *L) {
         lua_pushstring(L, key[0] == 'k' ? spec->kernel : spec->arch);
         return 1;
     }
+    if (strcmp(key, "planned_splits") == 0 && dcpk_kernel_id_of(spec->kernel) == DCPK_KERNEL_mla_decode) {
+        lua_pushinteger(L, dcpk_spec_planned_splits(spec));
+        return 1;
+    }
     const struct dcpk_key_row *row = dcpk_key_row_find(key, strlen(key));
     int32_t taken = row != NULL && dcpk_key_taken(spec->kernel, row),
             value = taken ? dcpk_key_get(spec, row) : DCPK_UNSET;

@@ -36,6 +36,9 @@ size_t dcpk_key_text(const struct dcpk_key_row *row, int32_t value, char *buffer
 /* "arch heads dcp ...": the keys that the kernel takes. */
 void dcpk_key_list(const char *kernel, char *text, size_t capacity);
 
+/* spec_plan.c: the splits of a resolved mla_decode spec: its own number, or with auto the planned one. */
+int32_t dcpk_spec_planned_splits(const dcpk_spec *spec);
+
 /* SPEC: this kernel does not take the key; the message says whose it is. */
 dcpk_status dcpk_key_refuse(const dcpk_spec *spec, const struct dcpk_key_row *row, dcpk_error *error);
 /* SPEC: no name, too long, or other letters than [a-z0-9_]. */

@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYER_KERNELS = 3 };
+/* The places of a step, in the order of their launches. A place without a kernel is passed over. */
+enum place { FRONT, WAIT, DECODE, VALUE, PLACES };
 
 struct dcpk_layer {
     dcpk_device *device;
     dcpk_box *box;
-    dcpk_decode_fn *decode;
+    dcpk_decode_fn *decode; /* the caller's, NULL where kernel[DECODE] does it */
     void *decode_self;
-    dcpk_kernel *push, *wait, *value; /* push and wait: NULL with dcp=1; value: NULL when a close has begun */
+    dcpk_kernel *kernel[PLACES]; /* VALUE: NULL when a close has begun */
 };
 
 /* The keys of base that this kernel takes. */
@@ -29,7 +30,7 @@ static dcpk_status spec_of(const char *kernel, const dcpk_spec *base, dcpk_spec 
     return dcpk_spec_resolve(spec, error);
 }
 
-static dcpk_status load(dcpk_layer *layer, const dcpk_layer_options *options, const char *name, dcpk_kernel **out,
+static dcpk_status load(dcpk_layer *layer, const dcpk_layer_options *options, const char *name, enum place place,
                         dcpk_error *error) {
     dcpk_spec spec;
     dcpk_image *image = NULL;
@@ -37,18 +38,27 @@ static dcpk_status load(dcpk_layer *layer, const dcpk_layer_options *options, co
     if (status != DCPK_OK) return status;
     status = options->provider->get(options->provider->self, &spec, &image, error);
     if (status != DCPK_OK) return status;
-    status = dcpk_kernel_load(layer->device, image, NULL, out, error);
+    status = dcpk_kernel_load(layer->device, image, NULL, &layer->kernel[place], error);
     dcpk_image_free(image);
     return status;
 }
 
-static dcpk_status load_all(dcpk_layer *layer, const dcpk_layer_options *options, dcpk_error *error) {
+static dcpk_status load_front(dcpk_layer *layer, const dcpk_layer_options *options, dcpk_error *error) {
+    bool boxed = layer->box != NULL;
     dcpk_status status = DCPK_OK;
-    if (layer->box != NULL) {
-        status = load(layer, options, "query_push", &layer->push, error);
-        if (status == DCPK_OK) status = load(layer, options, "query_wait", &layer->wait, error);
-    }
-    return status == DCPK_OK ? load(layer, options, "dcp_value", &layer->value, error) : status;
+    if (options->form == DCPK_LAYER_FUSED)
+        status = load(layer, options, "mla_query", FRONT, error);
+    else if (boxed)
+        status = load(layer, options, "query_push", FRONT, error);
+    if (status != DCPK_OK || !boxed) return status;
+    bool polls = options->form == DCPK_LAYER_FUSED && layer->kernel[FRONT]->spec.poll == 1;
+    return polls ? DCPK_OK : load(layer, options, "query_wait", WAIT, error);
+}
+
+static dcpk_status load_all(dcpk_layer *layer, const dcpk_layer_options *options, dcpk_error *error) {
+    dcpk_status status = load_front(layer, options, error);
+    if (status == DCPK_OK && layer->decode == NULL) status = load(layer, options, "mla_decode", DECODE, error);
+    return status == DCPK_OK ? load(layer, options, "dcp_value", VALUE, error) : status;
 }
 
 static dcpk_status check_options(dcpk_device *device, const dcpk_box *box, const dcpk_layer_options *options,
@@ -57,8 +67,10 @@ static dcpk_status check_options(dcpk_device *device, const dcpk_box *box, const
     if (options->provider == NULL || options->provider->get == NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: provider is missing");
     if (options->base == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: base is missing");
-    if (options->decode == NULL)
-        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: decode is missing: it writes what dcp_value merges");
+    if (options->form != DCPK_LAYER_PUSH && options->form != DCPK_LAYER_FUSED)
+        return dcpk_error_set(error, DCPK_E_ARG,
+                              "dcpk_layer_open: form=%d is neither %d (push: query_push) nor %d (fused: mla_query)",
+                              options->form, DCPK_LAYER_PUSH, DCPK_LAYER_FUSED);
     int32_t dcp = options->base->dcp == DCPK_UNSET ? 1 : options->base->dcp;
     if (dcp == 1 && box != NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: dcp is 1, which has no box, but a box was given");
@@ -106,25 +118,32 @@ dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer
         *out = layer;
         return DCPK_OK;
     }
-    dcpk_kernel_drop(layer->push);
-    dcpk_kernel_drop(layer->wait);
-    dcpk_kernel_drop(layer->value);
+    for (int place = 0; place < PLACES; place++)
+        dcpk_kernel_drop(layer->kernel[place]);
     free(layer);
     return status;
+}
+
+dcpk_status dcpk_layer_workspace(const dcpk_layer *layer, uint64_t *bytes, dcpk_error *error) {
+    if (layer == NULL || bytes == NULL)
+        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_workspace: layer or bytes is NULL");
+    *bytes = 0;
+    const dcpk_kernel *decode = layer->kernel[DECODE];
+    return decode != NULL ? dcpk_spec_workspace(&decode->spec, bytes, NULL, error) : DCPK_OK;
 }
 
 /* While a graph holds one of the kernels, none is freed. When the driver refuses to unload one, those before it are
  * gone and the layer can only be closed again. */
 dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error) {
     if (layer == NULL) return DCPK_OK;
-    dcpk_kernel **const kernels[LAYER_KERNELS] = {&layer->value, &layer->wait, &layer->push};
-    for (int i = 0; i < LAYER_KERNELS; i++)
-        if (*kernels[i] != NULL && dcpk_hold_count((*kernels[i])->hold) > 0)
-            return dcpk_kernel_free(*kernels[i], error);
-    for (int i = 0; i < LAYER_KERNELS; i++) {
-        dcpk_status status = dcpk_kernel_free(*kernels[i], error);
+    for (int place = VALUE; place >= FRONT; place--) {
+        dcpk_kernel *kernel = layer->kernel[place];
+        if (kernel != NULL && dcpk_hold_count(kernel->hold) > 0) return dcpk_kernel_free(kernel, error);
+    }
+    for (int place = VALUE; place >= FRONT; place--) {
+        dcpk_status status = dcpk_kernel_free(layer->kernel[place], error);
         if (status != DCPK_OK) return status;
-        *kernels[i] = NULL;
+        layer->kernel[place] = NULL;
     }
     free(layer);
     return DCPK_OK;
@@ -133,29 +152,29 @@ dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error) {
 /* Refuses before anything is launched: a use that stops half-way would cost every rank its bound. */
 static dcpk_status check_all(const dcpk_layer *layer, const dcpk_args *args, uint32_t flags, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
-    if (layer->push != NULL) status = dcpk_kernel_check(layer->push, 0, args, layer->box, flags, error);
-    if (status == DCPK_OK && layer->wait != NULL)
-        status = dcpk_kernel_check(layer->wait, 0, args, layer->box, flags, error);
-    for (uint32_t i = 0; status == DCPK_OK && i < layer->value->entry_count; i++)
-        status = dcpk_kernel_check(layer->value, i, args, layer->box, flags, error);
+    for (int place = FRONT; place < PLACES; place++) {
+        const dcpk_kernel *kernel = layer->kernel[place];
+        for (uint32_t i = 0; status == DCPK_OK && kernel != NULL && i < kernel->entry_count; i++)
+            status = dcpk_kernel_check(kernel, i, args, layer->box, flags, error);
+    }
     return status;
 }
 
 dcpk_status dcpk_layer_step(dcpk_layer *layer, const dcpk_args *args, void *stream, uint32_t flags, dcpk_error *error) {
     if (layer == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_step: layer is NULL");
-    if (layer->value == NULL)
+    if (layer->kernel[VALUE] == NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_step: dcpk_layer_close has begun: close the layer again");
     dcpk_status status = check_all(layer, args, flags, error);
-    if (status != DCPK_OK) return status;
-    uint32_t first = flags | DCPK_LAUNCH_FIRST, inside = flags & (uint32_t)DCPK_LAUNCH_CHAIN_WAITS;
-    dcpk_box *box = layer->box;
-    if (layer->push != NULL) {
-        status = dcpk_kernel_go(layer->push, 0, args, box, stream, first, error);
-        if (status == DCPK_OK) status = dcpk_kernel_go(layer->wait, 0, args, box, stream, inside, error);
+    uint32_t edge = flags | DCPK_LAUNCH_FIRST; /* of the next launch; inside a step only CHAIN_WAITS remains */
+    const uint32_t inside = flags & (uint32_t)DCPK_LAUNCH_CHAIN_WAITS;
+    for (int place = FRONT; status == DCPK_OK && place < PLACES; place++) {
+        const dcpk_kernel *kernel = layer->kernel[place];
+        if (place == DECODE && layer->decode != NULL) {
+            status = layer->decode(layer->decode_self, args, layer->box, stream, edge, error);
+            edge = inside;
+        }
+        for (uint32_t i = 0; status == DCPK_OK && kernel != NULL && i < kernel->entry_count; i++, edge = inside)
+            status = dcpk_kernel_go(kernel, i, args, layer->box, stream, edge, error);
     }
-    if (status == DCPK_OK)
-        status = layer->decode(layer->decode_self, args, box, stream, layer->push != NULL ? inside : first, error);
-    for (uint32_t i = 0; status == DCPK_OK && i < layer->value->entry_count; i++)
-        status = dcpk_kernel_go(layer->value, i, args, box, stream, inside, error);
     return status;
 }

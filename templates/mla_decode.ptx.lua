@@ -20,8 +20,9 @@ local alone = spec.dcp == 1
 local box = not alone and include "lib/box"
 local rows = spec.q * spec.dcp * spec.heads
 local tiles, requests = ceil_div(rows, 16), spec.batch // spec.q
-local splits = spec.splits > 0 and spec.splits
-  or min(256, max(1, (spec.sms - spec.reserve) // (requests * tiles)))
+local splits = spec.planned_splits
+rule(spec.pv == "f16",
+     "pv=fp8 is not in this template: a chain of FP8 products keeps about 13 bits, so its sums drift with the context; pv=f16 adds in FP32")
 
 local params = { "kv_cache", "page_stride", "block_table", "max_pages", "lens", "totals", "softmax_scale", "output_scale" }
 local function add(list)

@@ -1,7 +1,12 @@
 /* layer.h - the kernels of one layer step, launched in order with the right edges between them.
  *
  * A layer belongs to one rank's box and one batch shape. Loading happens in dcpk_layer_open; a step only launches.
- * Order of a step: query_push -> query_wait -> [the engine's decode] -> dcp_value (split=1: push, merge). */
+ * Order of a step:
+ *   push   query_push -> query_wait -> decode -> dcp_value (split=1: push, merge); the engine makes FP8 query rows and
+ *          inserts the KV rows itself, before the step
+ *   fused  mla_query (-> query_wait with poll=0) -> decode -> dcp_value
+ * With dcp=1 there is no box: push is decode -> dcp_value, fused mla_query -> decode -> dcp_value.
+ * The decode is the library's mla_decode (splits > 1: two kernels) or the caller's own. */
 #ifndef DCPK_LAYER_H
 #define DCPK_LAYER_H
 
@@ -13,8 +18,11 @@ extern "C" {
 
 typedef struct dcpk_layer dcpk_layer;
 
-/* Called between query_wait and dcp_value: launches what attends over the local shard and writes rows and
- * rows_lse. flags: what it should pass to its own launch (PDL is on inside a step). */
+enum dcpk_layer_form { DCPK_LAYER_PUSH = 0, DCPK_LAYER_FUSED = 1 };
+
+/* Called between the query half and dcp_value: launches what attends over the local shard and writes rows and
+ * rows_lse. flags: what it should pass to its own launch (PDL is on inside a step; FIRST where it is the step's first,
+ * push with dcp=1). */
 typedef dcpk_status dcpk_decode_fn(void *self, const dcpk_args *args, dcpk_box *box, void *stream, uint32_t flags,
                                    dcpk_error *error);
 
@@ -23,16 +31,20 @@ typedef struct dcpk_layer_options {
     const dcpk_provider *provider; /* where images come from */
     const dcpk_spec
         *base; /* keys shared by the kernels: heads, dcp, batch, q, cap, qh, arch, gate, ...; kernel ignored */
-    dcpk_decode_fn *decode;
+    dcpk_decode_fn *decode; /* NULL: mla_decode */
     void *decode_self;
+    int32_t form; /* enum dcpk_layer_form; poll, store_qc, rope, q_lora, ... of base are mla_query's */
 } dcpk_layer_options;
 
 /* Loads the kernels. ARG for an event_ordered box: a step launches one rank's whole use, and such a box wants the
  * phases of all ranks in order. Drive it with dcpk_kernel_launch, one phase after the other with all ranks inside, each
- * after events of the one before: every rank's query_push; every rank's query_wait, decode and push half (split=1);
- * every rank's merge half. */
+ * after events of the one before: every rank's query_push or mla_query; every rank's query_wait, decode and push half
+ * (split=1); every rank's merge half. */
 DCPK_API dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer_options *options,
                                      dcpk_layer **out, dcpk_error *error);
+/* Bytes of args.workspace that a step needs, 0: none (a decode of the caller's own is its own business). Constant for
+ * the layer's life; dcpk_spec_workspace says it before there is a layer. */
+DCPK_API dcpk_status dcpk_layer_workspace(const dcpk_layer *layer, uint64_t *bytes, dcpk_error *error);
 /* As dcpk_kernel_free: a call that fails leaves the layer to be closed again (after BOX_BUSY for a graph it is whole;
  * after another failure it can do nothing else). A lost context: everything is given up, OK. NULL is fine. */
 DCPK_API dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error);
