@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* spec.md decision 9: relative Frobenius error of outputs where scores are exact. Bytes have none to lose. */
-static double relative_bound(const struct scenario_kernel *row) {
+static double relative_bound(const struct kernel_row *row) {
     return strcmp(row->measure, "wrong bytes") == 0 ? 0 : 6e-3;
 }
 
@@ -66,7 +66,7 @@ static const struct column columns[] = {
     {"worst_unit", "of"}};
 
 /* Adds the row; false when it is out of bounds. A NaN is. */
-static bool add_row(struct table *table, const struct scenario_kernel *row, bool full_spec) {
+static bool add_row(struct table *table, const struct kernel_row *row, bool full_spec) {
     char spec[512];
     bool good = true;
     short_spec(row->spec, spec, sizeof spec);
@@ -97,7 +97,7 @@ bool run_report(const struct scenario *scenario, const struct run_facts *facts) 
     struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
     uint32_t hits = 0, misses = 0, compilers = 0, out = 0;
     for (uint32_t i = 0; i < scenario_kernel_count(scenario); i++) {
-        const struct scenario_kernel *row = scenario_kernel_at(scenario, i);
+        const struct kernel_row *row = scenario_kernel_at(scenario, i);
         hits += row->report.hit != 0;
         misses += row->report.hit == 0;
         compilers += row->report.compiled;

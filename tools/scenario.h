@@ -13,6 +13,7 @@
 #include <dcpk/gen.h>
 #include <dcpk/layer.h>
 #include <stdbool.h>
+#include <tools/kernel_set.h>
 
 /* Inputs beyond the ordinary, each switched on by its bit. */
 enum scenario_nasty {
@@ -69,22 +70,6 @@ struct scenario_options {
 /* Every key DCPK_UNSET, heads and dcp as given, everything else 0. */
 void scenario_options_init(struct scenario_options *options, dcpk_gen *gen, int32_t heads, int32_t dcp);
 
-/* One row of the table that `dcpk run` prints: a kernel of one batch. */
-struct scenario_kernel {
-    char kernel[32];
-    char spec[512]; /* canonical text */
-    int32_t batch;
-    dcpk_build_report report; /* key, hit, ptx_lines, cubin_bytes, total_ms */
-    uint32_t registers;       /* a thread, the most of its entries */
-    uint32_t spilled;         /* local bytes a thread, the most of its entries */
-    double run_seconds;       /* wall time of the launches scenario_time made, all ranks; < 0: not timed */
-    int32_t compared;         /* 0: nothing of this kernel is compared (copy_rows) */
-    const char *measure;      /* what error and bound count: "bf16 ulp", "wrong bytes" */
-    uint64_t wrong;           /* values, bytes or bits out of their bound; the run is right when all of these are 0 */
-    double error, bound;      /* the worst seen, and what it may be at most: the figures compared */
-    double relative;          /* relative Frobenius error against FP64, for people */
-};
-
 /* What one use on one rank came to. wrong: compared values out of their bound. */
 struct scenario_check {
     uint64_t norm_wrong;  /* q_c: bits differ from the replay of the stated FP32 order */
@@ -122,7 +107,7 @@ uint64_t scenario_wrong(const struct scenario *scenario);          /* all that w
 const char *scenario_first_wrong(const struct scenario *scenario); /* "" or "use 2 rank 1: ..." */
 double scenario_run_seconds(const struct scenario *scenario);      /* wall time of scenario_run's launches and waits */
 uint32_t scenario_kernel_count(const struct scenario *scenario);
-const struct scenario_kernel *scenario_kernel_at(const struct scenario *scenario, uint32_t index);
+const struct kernel_row *scenario_kernel_at(const struct scenario *scenario, uint32_t index);
 dcpk_device *scenario_device(struct scenario *scenario, int32_t rank);
 dcpk_box *scenario_box(struct scenario *scenario, int32_t rank); /* NULL with dcp = 1 */
 

@@ -11,7 +11,7 @@
 static dcpk_status upload(struct rank *rank, const void *from, uint64_t bytes, uint64_t *address, dcpk_error *error) {
     uint64_t *grown = realloc(rank->memory, (rank->memory_count + 1) * sizeof *grown);
     if (!grown) {
-        return scenario_fail(error, DCPK_E_NOMEM, "no memory for a list of buffers");
+        return tool_fail(error, DCPK_E_NOMEM, "no memory for a list of buffers");
     }
     rank->memory = grown;
     dcpk_status status = dcpk_mem_alloc(rank->device, bytes, address, error);
@@ -155,19 +155,5 @@ static bool place_of(const struct scenario *s, uint64_t *address, int *bit) {
 dcpk_status scenario_inject(struct scenario *s, dcpk_error *error) {
     uint64_t address;
     int bit;
-    int (*flip)(uint64_t, int) = NULL;
-    if (!place_of(s, &address, &bit)) {
-        return DCPK_OK;
-    }
-    void *symbol = scenario_cpu_symbol(s, "dcpkcpu_flip_bit");
-    memcpy(&flip, &symbol, sizeof flip);
-    if (flip) {
-        return flip(address, bit) == 0
-                   ? DCPK_OK
-                   : scenario_fail(error, DCPK_E_DRIVER, "dcpkcpu_flip_bit: nothing is allocated there");
-    }
-    uint8_t byte = 0;
-    dcpk_status status = dcpk_mem_read(s->ranks[0].device, &byte, address, 1, error);
-    byte ^= (uint8_t)(1 << bit);
-    return status == DCPK_OK ? dcpk_mem_write(s->ranks[0].device, address, &byte, 1, error) : status;
+    return place_of(s, &address, &bit) ? rank_group_flip(&s->group, 0, address, bit, error) : DCPK_OK;
 }

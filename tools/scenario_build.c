@@ -2,58 +2,10 @@
  * and the launches of one use, as a layer step or phase by phase. May call: include/dcpk. Must not: look at results. */
 #include <tools/scenario_inside.h>
 
-#include <stdio.h>
 #include <string.h>
 
 static const char *const phase_kernel[PHASE_MERGE] = {"query_norm", "query_push", "query_wait", "copy_rows",
                                                       "dcp_value"};
-
-/* ---- images -------------------------------------------------------------------------------------- */
-
-static void add_row(struct scenario *s, const struct built *built, const dcpk_spec *spec) {
-    struct scenario_kernel *row = &s->rows[s->row_count++];
-    memcpy(row->kernel, spec->kernel, sizeof row->kernel);
-    memcpy(row->spec, built->text, sizeof row->spec);
-    row->batch = spec->batch;
-    row->report = built->report;
-    row->run_seconds = -1;
-    for (uint32_t e = 0; e < dcpk_image_entry_count(built->image); e++) {
-        dcpk_entry_info info = {.size = sizeof info};
-        if (dcpk_image_entry(built->image, e, &info, NULL) == DCPK_OK) {
-            row->registers = info.registers > row->registers ? info.registers : row->registers;
-            row->spilled = info.local_bytes > row->spilled ? info.local_bytes : row->spilled;
-        }
-    }
-}
-
-/* The provider of layers and of this file: one build a spec, whoever asks. */
-static dcpk_status image_get(void *self, const dcpk_spec *spec, dcpk_image **out, dcpk_error *error) {
-    struct scenario *s = self;
-    char text[512];
-    dcpk_spec_format(spec, text, sizeof text);
-    for (uint32_t i = 0; i < s->image_count; i++) {
-        if (strcmp(s->images[i].text, text) == 0) {
-            dcpk_image_ref(s->images[i].image);
-            *out = s->images[i].image;
-            return DCPK_OK;
-        }
-    }
-    if (s->image_count == MAX_IMAGES) {
-        return scenario_fail(error, DCPK_E_ARG, "a scenario builds at most %d kernels", MAX_IMAGES);
-    }
-    struct built *built = &s->images[s->image_count];
-    built->report.size = sizeof built->report;
-    dcpk_status status = dcpk_gen_build(s->options.gen, spec, &built->image, &built->report, error);
-    if (status != DCPK_OK) {
-        return status;
-    }
-    memcpy(built->text, text, sizeof text);
-    s->image_count++;
-    add_row(s, built, spec);
-    dcpk_image_ref(built->image);
-    *out = built->image;
-    return DCPK_OK;
-}
 
 /* The keys that all kernels of the plan share. */
 static void base_of(const struct plan *plan, dcpk_spec *base) {
@@ -65,28 +17,10 @@ static void base_of(const struct plan *plan, dcpk_spec *base) {
     }
 }
 
-/* The keys of base that the kernel takes; a kernel of our own gets those of the box's shape. */
 static void spec_of(const struct plan *plan, const char *kernel, dcpk_spec *spec) {
     dcpk_spec base;
     base_of(plan, &base);
-    dcpk_spec_init(spec, kernel);
-    memcpy(spec->arch, base.arch, sizeof spec->arch);
-    if (dcpk_kernel_id_of(kernel) == DCPK_KERNEL_NONE) {
-        spec->heads = base.heads;
-        spec->dcp = base.dcp;
-        spec->batch = base.batch;
-        spec->cap = base.cap;
-        spec->qh = base.qh;
-        return;
-    }
-#define N(name, low, high, dflt, kernels, doc)                                                                         \
-    if (dcpk_spec_takes(kernel, #name)) {                                                                              \
-        spec->name = base.name;                                                                                        \
-    }
-#define C(name, words, dflt, kernels, doc) N(name, 0, 0, dflt, kernels, doc)
-#include <dcpk/keys.def>
-#undef N
-#undef C
+    kernel_set_spec(&base, kernel, spec);
 }
 
 /* ---- loading ------------------------------------------------------------------------------------- */
@@ -110,20 +44,14 @@ dcpk_status scenario_specs_check(struct scenario *s, dcpk_error *error) {
 
 static dcpk_status load(struct scenario *s, struct plan *plan, int phase, dcpk_error *error) {
     dcpk_spec spec;
-    dcpk_image *image = NULL;
     if (plan->kernels[phase] || !exists(s, phase)) {
         return DCPK_OK;
     }
     spec_of(plan, phase_kernel[phase], &spec);
     dcpk_status status = dcpk_spec_resolve(&spec, error);
-    if (status == DCPK_OK) {
-        status = image_get(s, &spec, &image, error);
-    }
-    if (status == DCPK_OK) {
-        status = dcpk_kernel_load(plan->rank->device, image, plan->rank->stream, &plan->kernels[phase], error);
-    }
-    dcpk_image_free(image);
-    return status;
+    return status == DCPK_OK
+               ? kernel_set_load(s->set, &spec, plan->rank->device, plan->rank->stream, &plan->kernels[phase], error)
+               : status;
 }
 
 dcpk_status scenario_pieces_load(struct scenario *s, dcpk_error *error) {
@@ -184,7 +112,7 @@ static dcpk_status decode(void *self, const dcpk_args *args, dcpk_box *box, void
         values[i] = parameter(plan, info.params[i].name, &layout);
         params[i] = &values[i];
         if (values[i] == 0) {
-            status = scenario_fail(error, DCPK_E_ARG, "copy_rows: no value for parameter %s", info.params[i].name);
+            status = tool_fail(error, DCPK_E_ARG, "copy_rows: no value for parameter %s", info.params[i].name);
         }
     }
     return status == DCPK_OK ? dcpk_kernel_launch_raw(plan->kernels[PHASE_DECODE], 0, params, stream, flags, error)
@@ -207,7 +135,7 @@ static dcpk_status open_layer(struct scenario *s, struct plan *plan, dcpk_error 
 }
 
 dcpk_status scenario_plans_open(struct scenario *s, dcpk_error *error) {
-    s->provider = (dcpk_provider){.size = sizeof s->provider, .self = s, .get = image_get};
+    s->provider = (dcpk_provider){.size = sizeof s->provider, .self = s->set, .get = kernel_set_get};
     for (int32_t r = 0; r < s->dcp; r++) {
         for (int32_t b = 0; b < s->batch_count; b++) {
             struct plan *plan = &s->ranks[r].plans[b];
@@ -243,9 +171,6 @@ void scenario_plans_close(struct scenario *s) {
                 }
             }
         }
-    }
-    for (uint32_t i = 0; i < s->image_count; i++) {
-        dcpk_image_free(s->images[i].image);
     }
 }
 
@@ -283,8 +208,8 @@ static dcpk_status prepare(struct scenario *s, int32_t use, int32_t r, int32_t b
     int32_t wanted = batch > 0 ? batch : s->use[use].batch;
     *plan = scenario_plan(rank, wanted);
     if (!*plan || wanted > s->use[use].batch) {
-        return scenario_fail(error, DCPK_E_ARG, "batch %d is none of the scenario's, or greater than that of use %d",
-                             wanted, use);
+        return tool_fail(error, DCPK_E_ARG, "batch %d is none of the scenario's, or greater than that of use %d",
+                         wanted, use);
     }
     (*plan)->now = &s->use[use].ranks[r];
     fill_args(s, rank, (*plan)->now, args);
@@ -303,7 +228,7 @@ dcpk_status scenario_launch_phase(struct scenario *s, int32_t use, int32_t r, in
         return status;
     }
     if (!plan->kernels[kernel]) {
-        return scenario_fail(error, DCPK_E_ARG, "%s is not loaded by itself: ask for pieces", phase_kernel[kernel]);
+        return tool_fail(error, DCPK_E_ARG, "%s is not loaded by itself: ask for pieces", phase_kernel[kernel]);
     }
     if (phase == PHASE_DECODE) {
         return decode(plan, &args, rank->box, rank->stream, flags, error);
@@ -352,7 +277,7 @@ dcpk_status scenario_launch_rank(struct scenario *s, int32_t use, int32_t r, int
 
 static dcpk_status launch_phased(struct scenario *s, int32_t use, dcpk_error *error) {
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
-        double begin = scenario_now();
+        double begin = tool_now();
         for (int32_t r = 0; r < s->dcp; r++) {
             dcpk_status status =
                 scenario_launch_phase(s, use, r, 0, (enum scenario_phase)phase, DCPK_LAUNCH_NO_PDL, error);
@@ -367,9 +292,9 @@ static dcpk_status launch_phased(struct scenario *s, int32_t use, dcpk_error *er
             }
         }
         int kernel = phase == PHASE_MERGE ? PHASE_VALUE : phase;
-        struct scenario_kernel *row = scenario_row(s, phase_kernel[kernel], s->use[use].batch);
+        struct kernel_row *row = scenario_row(s, phase_kernel[kernel], s->use[use].batch);
         if (row) {
-            row->run_seconds = (phase == PHASE_MERGE ? row->run_seconds : 0) + scenario_now() - begin;
+            row->run_seconds = (phase == PHASE_MERGE ? row->run_seconds : 0) + tool_now() - begin;
         }
     }
     return DCPK_OK;

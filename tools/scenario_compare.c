@@ -27,7 +27,7 @@ __attribute__((format(printf, 2, 3))) static void note(struct scenario_check *ch
 static void *read_back(struct rank *rank, const struct written *written, dcpk_status *status, dcpk_error *error) {
     void *data = malloc(written->bytes + GUARD_BYTES);
     *status = data ? dcpk_mem_read(rank->device, data, written->address, written->bytes + GUARD_BYTES, error)
-                   : scenario_fail(error, DCPK_E_NOMEM, "no memory to read results back");
+                   : tool_fail(error, DCPK_E_NOMEM, "no memory to read results back");
     if (*status != DCPK_OK) {
         free(data);
         return NULL;
@@ -205,7 +205,7 @@ static dcpk_status check_value(const struct scenario *s, struct use *use, struct
         compare_values(s, use, here->output, want, magnitude, check);
         check_guard(here->output, &here->result, "output", check);
     } else if (status == DCPK_OK) {
-        status = scenario_fail(error, DCPK_E_NOMEM, "no memory for the reference");
+        status = tool_fail(error, DCPK_E_NOMEM, "no memory for the reference");
     }
     free(want);
     free(magnitude);
@@ -216,7 +216,7 @@ static dcpk_status check_value(const struct scenario *s, struct use *use, struct
 
 static void keep(struct scenario *s, const char *kernel, int32_t batch, const char *measure, double error, double bound,
                  uint64_t wrong, double relative) {
-    struct scenario_kernel *row = scenario_row(s, kernel, batch);
+    struct kernel_row *row = scenario_row(s, kernel, batch);
     if (row) {
         row->compared = 1;
         row->measure = measure;
@@ -289,7 +289,7 @@ dcpk_status scenario_scan(struct scenario *s, int32_t r, struct scenario_scan *s
     }
     char *bytes = malloc(layout.shared_bytes);
     status = bytes ? dcpk_mem_read(rank->device, bytes, dcpk_box_base(rank->box), layout.shared_bytes, error)
-                   : scenario_fail(error, DCPK_E_NOMEM, "no memory to read a box");
+                   : tool_fail(error, DCPK_E_NOMEM, "no memory to read a box");
     if (bytes && status == DCPK_OK) {
         uint64_t cap = (uint64_t)s->base.cap, slots = 2 * (uint64_t)s->dcp * cap * (uint64_t)s->heads;
         const uint32_t *control = (const uint32_t *)(const void *)(bytes + layout.control);

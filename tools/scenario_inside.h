@@ -4,9 +4,11 @@
 #ifndef TOOLS_SCENARIO_INSIDE_H
 #define TOOLS_SCENARIO_INSIDE_H
 
+#include <tools/rank_group.h>
 #include <tools/scenario.h>
+#include <tools/tool_error.h>
 
-enum { MAX_RANKS = 32, MAX_IMAGES = 192, MAX_BATCHES = 32, ROW_START_GATE = 2112, ROW_PADDING = 16 };
+enum { MAX_RANKS = 32, MAX_BATCHES = 32, ROW_START_GATE = 2112, ROW_PADDING = 16 };
 enum { GUARD_BYTES = 2048, GUARD_WORD = 0x5EAD5EAD };
 
 /* The four buffers that kernels write and a fresh use expects to hold the guard pattern. */
@@ -44,7 +46,7 @@ struct plan {
 
 struct rank {
     int32_t index;
-    dcpk_device *device;
+    dcpk_device *device; /* these three are the group's */
     void *stream;
     dcpk_box *box;
     uint16_t *kv_b, *q_a_norm;
@@ -55,40 +57,27 @@ struct rank {
     size_t memory_count;
 };
 
-struct built {
-    char text[512];
-    dcpk_image *image;
-    dcpk_build_report report;
-};
-
 struct scenario {
     struct scenario_options options;
     dcpk_spec base;
-    dcpk_provider provider;
+    struct rank_group group;
+    struct kernel_set *set;
+    dcpk_provider provider; /* the set's */
     int32_t dcp, heads, q, uses, batch_count, greatest_batch;
     int32_t batches[MAX_BATCHES]; /* distinct, in order of first use */
     float eps;
     uint32_t pitch;
-    bool cpu;
     struct rank ranks[MAX_RANKS];
     struct use *use;
-    struct built images[MAX_IMAGES];
-    uint32_t image_count;
-    struct scenario_kernel *rows;
-    uint32_t row_count;
     uint64_t wrong;
     char first_wrong[320];
     double run_seconds;
 };
 
-/* Fills the error as the libraries do and returns code. */
-dcpk_status scenario_fail(dcpk_error *error, dcpk_status code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 /* Counts `wrong` and keeps the first text of all. */
 void scenario_blame(struct scenario *scenario, uint64_t wrong, int32_t use, int32_t rank, const char *text);
-double scenario_now(void); /* seconds, monotonic */
 /* The row of the table for a kernel of a batch; NULL when there is none. */
-struct scenario_kernel *scenario_row(struct scenario *scenario, const char *kernel, int32_t batch);
+struct kernel_row *scenario_row(struct scenario *scenario, const char *kernel, int32_t batch);
 
 /* scenario_build.c. First: the rules of every spec that there will be, before anything is opened. */
 dcpk_status scenario_specs_check(struct scenario *scenario, dcpk_error *error);
