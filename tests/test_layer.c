@@ -1,95 +1,6 @@
-/* test_layer.c - a layer step against the fake driver: which kernels, in which order, with which edges between them. */
-#include "tests/box_pair.h"
-#include "tests/stand_in.h"
-
-#include <dcpk/layer.h>
-#include <stdio.h>
-
-/* A provider that makes stand-ins and remembers what it was asked for. */
-struct maker {
-    char asked[8][512];
-    int count, fail_at;
-};
-
-static dcpk_status make(void *self, const dcpk_spec *spec, dcpk_image **out, dcpk_error *error_out) {
-    struct maker *maker = self;
-    char *text = maker->asked[maker->count++];
-    dcpk_spec_format(spec, text, sizeof maker->asked[0]);
-    if (maker->count == maker->fail_at) {
-        if (error_out != NULL) snprintf(error_out->text, sizeof error_out->text, "no image of %s", text);
-        return DCPK_E_NOT_FOUND;
-    }
-    dcpk_entry_info entry[2];
-    uint32_t count = 1;
-    if (strcmp(spec->kernel, "query_push") == 0) {
-        entry[0] = stand_in_entry("dcpk_query_push", "query rank");
-    } else if (strcmp(spec->kernel, "query_wait") == 0) {
-        entry[0] = stand_in_entry("dcpk_query_wait", "q_box");
-    } else if (spec->dcp > 1 && spec->split == 1) {
-        entry[0] = stand_in_entry("dcpk_dcp_value_push", "rows q_box");
-        entry[1] = stand_in_entry("dcpk_dcp_value_merge", "output chain_waits");
-        count = 2;
-    } else {
-        entry[0] = stand_in_entry("dcpk_dcp_value", spec->dcp > 1 ? "rows output q_box" : "rows output");
-    }
-    *out = stand_in_image(text, entry, count);
-    return DCPK_OK;
-}
-
-/* The engine's decode: notes when it was called and with which flags. */
-struct decode {
-    long after; /* launches made before it */
-    uint32_t flags;
-    int calls;
-    dcpk_status answer;
-};
-
-static dcpk_status decode(void *self, const dcpk_args *args, dcpk_box *box, void *stream, uint32_t flags,
-                          dcpk_error *error_out) {
-    struct decode *seen = self;
-    (void)args, (void)box, (void)stream, (void)error_out;
-    seen->after = fake.state->launches;
-    seen->flags = flags;
-    seen->calls++;
-    return seen->answer;
-}
-
-static struct maker maker;
-static struct decode seen;
-static dcpk_spec base;
-static const dcpk_args args = {
-    .size = sizeof args, .query = 0x1000, .rows = 0x2000, .output = 0x3000, .rows_lse = 0x4000};
-
-static dcpk_status open_layer(const char *keys, dcpk_box *box, dcpk_layer **layer) {
-    memset(&maker, 0, sizeof maker);
-    memset(&seen, 0, sizeof seen);
-    char text[256];
-    snprintf(text, sizeof text, "dcp_value %s", keys);
-    ck_assert_msg(dcpk_spec_parse(&base, text, &error) == DCPK_OK, "%s", error.text);
-    static dcpk_provider provider;
-    provider = (dcpk_provider){.size = sizeof provider, .self = &maker, .get = make};
-    dcpk_layer_options options = {
-        .size = sizeof options, .provider = &provider, .base = &base, .decode = decode, .decode_self = &seen};
-    return dcpk_layer_open(devices[0], box, &options, layer, &error);
-}
-
-static dcpk_layer *layer_of(const char *keys, dcpk_box *box) {
-    dcpk_layer *layer = NULL;
-    ck_assert_msg(open_layer(keys, box, &layer) == DCPK_OK, "%s", error.text);
-    fake.reset();
-    return layer;
-}
-
-static void close_layer(dcpk_layer *layer) {
-    ck_assert_msg(dcpk_layer_close(layer, &error) == DCPK_OK, "%s", error.text);
-    for (int r = 0; r < 2; r++)
-        boxes[r]->opened = boxes[r]->closed = 0; /* nothing ran: the fake's counter does not move */
-}
-
-static void assert_launch(long index, const char *function, int pdl) {
-    ck_assert_str_eq(fake.state->launch[index].function, function);
-    ck_assert_int_eq(fake.state->launch[index].pdl, pdl);
-}
+/* test_layer.c - a layer step against the fake driver: which kernels, in which order, with which edges between them.
+ * Here the form that pushes ready query rows, with the engine's decode; test_layer_fused.c: the whole layer. */
+#include "tests/layer_steps.h"
 
 START_TEST(each_kernel_gets_the_keys_it_takes) {
     connect_pair();
@@ -151,17 +62,6 @@ START_TEST(split_step_has_push_then_merge) {
     close_layer(layer);
 }
 END_TEST
-
-static struct {
-    uint32_t flags;
-    int first; /* PDL attribute of query_push */
-} const chains[] = {
-    {0, 0},
-    {DCPK_LAUNCH_CHAIN_WAITS, 1},
-    {DCPK_LAUNCH_CHAIN_WAITS | DCPK_LAUNCH_FRESH_WEIGHTS, 0},
-    {DCPK_LAUNCH_CHAIN_WAITS | DCPK_LAUNCH_NO_PDL, 0},
-    {DCPK_LAUNCH_FRESH_WEIGHTS, 0},
-};
 
 START_TEST(flags_decide_the_edge_before_the_step) {
     connect_pair();
@@ -255,14 +155,15 @@ END_TEST
 
 START_TEST(layer_captured_in_a_graph_is_not_closed_under_it) {
     connect_pair();
-    dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4", boxes[0]);
+    dcpk_layer *layer = _i == 0 ? layer_of("heads=2 dcp=2 batch=4", boxes[0])
+                                : fused_of("heads=2 dcp=2 batch=4 splits=2 poll=0", boxes[0]);
     int stream;
     fake.state->capturing = DRIVER_CAPTURE_ACTIVE;
     fake.state->capture_id = 5;
     ck_assert_int_eq(dcpk_layer_step(layer, &args, &stream, 0, &error), DCPK_OK);
     fake.state->capturing = 0;
     ck_assert_int_eq(dcpk_layer_close(layer, &error), DCPK_E_BOX_BUSY);
-    ck_assert_int_eq(fake.state->libraries, 3); /* none of them is gone */
+    ck_assert_int_eq(fake.state->libraries, 3 + _i); /* none of them is gone */
     ck_assert_int_eq(dcpk_box_destroy(boxes[0], &error), DCPK_E_BOX_BUSY);
     fake.drop_graph();
     close_layer(layer);
@@ -284,12 +185,13 @@ START_TEST(event_ordered_box_gets_no_layer) {
 }
 END_TEST
 
-/* The n-th driver call of closing fails, for every n. */
+/* The n-th driver call of closing fails, for every n. _i: how many kernels the layer has, but for three. */
 START_TEST(layer_that_the_driver_keeps_can_be_closed_again) {
     connect_pair();
     long failures = 0;
     for (long n = 1;; n++) {
-        dcpk_layer *layer = layer_of("heads=2 dcp=2 batch=4 split=1", boxes[0]);
+        const char *keys = "heads=2 dcp=2 batch=4 split=1 poll=0";
+        dcpk_layer *layer = _i == 0 ? layer_of(keys, boxes[0]) : fused_of(keys, boxes[0]);
         fake.state->fail_at = n;
         fake.state->fail_with = DRIVER_NOT_READY;
         dcpk_status status = dcpk_layer_close(layer, &error);
@@ -299,7 +201,7 @@ START_TEST(layer_that_the_driver_keeps_can_be_closed_again) {
         if (used && strcmp(fake.state->call[n - 1], "cuCtxPopCurrent_v2") == 0) devices[0]->driver.ctx_pop(&popped);
         if (status != DCPK_OK) {
             failures++;
-            bool begun = fake.state->libraries < 3;
+            bool begun = fake.state->libraries < 3 + _i;
             ck_assert_int_gt(fake.state->libraries, 0);
             ck_assert_int_eq(dcpk_layer_step(layer, &args, NULL, 0, &error), begun ? DCPK_E_ARG : DCPK_OK);
             close_layer(layer);
@@ -307,7 +209,7 @@ START_TEST(layer_that_the_driver_keeps_can_be_closed_again) {
         ck_assert_int_eq(fake.state->libraries, 0);
         if (!used) break;
     }
-    ck_assert_int_ge(failures, 3);
+    ck_assert_int_ge(failures, 3 + _i);
 }
 END_TEST
 
@@ -319,16 +221,16 @@ int main(void) {
     tcase_add_test(tests, keys_left_open_follow_the_box);
     tcase_add_test(tests, step_launches_in_order_with_pdl_inside_and_a_full_edge_before);
     tcase_add_test(tests, split_step_has_push_then_merge);
-    tcase_add_loop_test(tests, flags_decide_the_edge_before_the_step, 0, (int)(sizeof chains / sizeof chains[0]));
+    tcase_add_loop_test(tests, flags_decide_the_edge_before_the_step, 0, CHAINS);
     tcase_add_test(tests, last_kernel_learns_of_chain_waits);
     tcase_add_test(tests, one_rank_neither_pushes_nor_waits);
     tcase_add_test(tests, bad_argument_of_the_last_kernel_launches_nothing);
     tcase_add_test(tests, failing_decode_ends_the_step);
     tcase_add_test(tests, kernel_that_cannot_be_had_gives_no_layer);
     tcase_add_test(tests, box_and_dcp_must_go_together);
-    tcase_add_test(tests, layer_captured_in_a_graph_is_not_closed_under_it);
+    tcase_add_loop_test(tests, layer_captured_in_a_graph_is_not_closed_under_it, 0, 2);
     tcase_add_test(tests, event_ordered_box_gets_no_layer);
-    tcase_add_test(tests, layer_that_the_driver_keeps_can_be_closed_again);
+    tcase_add_loop_test(tests, layer_that_the_driver_keeps_can_be_closed_again, 0, 2);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
