@@ -54,8 +54,9 @@ const char *expander_file_digest(struct expander *expander, const char *name);
 
 /* models.lua: one preset. heads of one rank = heads / tp. */
 struct model_preset {
-    char name[32], source[160];
+    char name[32], source[192];
     int32_t heads, gate, rope, q_lora;
+    double eps, softmax_scale, rope_theta;
 };
 dcpk_status expander_models(struct expander *expander, struct model_preset **out, uint32_t *count, dcpk_error *error);
 

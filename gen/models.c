@@ -34,6 +34,16 @@ static int32_t read_value(lua_State *L, const char *name, const char *field, int
     return value;
 }
 
+static double read_number(lua_State *L, const char *name, const char *field, double low, double high) {
+    int whole;
+    lua_getfield(L, -1, field);
+    double value = lua_tonumberx(L, -1, &whole);
+    if (!whole || lua_type(L, -1) != LUA_TNUMBER || !(value >= low && value <= high))
+        host_fail(L, DCPK_E_TEMPLATE, "%s: %s is a number from %f to %f", name, field, low, high);
+    lua_pop(L, 1);
+    return value;
+}
+
 static int32_t read_rope(lua_State *L, const char *name) {
     const struct dcpk_key_row *row = dcpk_key_row_find("rope", 4);
     char buffer[DCPK_KEY_TEXT];
@@ -49,7 +59,8 @@ static int32_t read_rope(lua_State *L, const char *name) {
 
 /* Arguments: the list, the reading. */
 static int read_list(lua_State *L) {
-    static const char *const fields[] = {"name", "source", "heads", "gate", "rope", "q_lora", NULL};
+    static const char *const fields[] = {"name",   "source", "heads",         "gate",       "rope",
+                                         "q_lora", "eps",    "softmax_scale", "rope_theta", NULL};
     struct reading *reading = lua_touserdata(L, 2);
     if (!lua_istable(L, 1)) host_fail(L, DCPK_E_TEMPLATE, "models.lua returns a list of tables");
     for (lua_Integer i = 1; lua_rawgeti(L, 1, i) != LUA_TNIL; i++) {
@@ -63,6 +74,9 @@ static int read_list(lua_State *L) {
         model->gate = read_value(L, model->name, "gate", 0, 1);
         model->q_lora = read_value(L, model->name, "q_lora", 0, 1536);
         model->rope = read_rope(L, model->name);
+        model->eps = read_number(L, model->name, "eps", 0, 1);
+        model->softmax_scale = read_number(L, model->name, "softmax_scale", 0.001, 10);
+        model->rope_theta = read_number(L, model->name, "rope_theta", 0, 1e9);
         reading->count++;
         lua_pop(L, 1);
     }

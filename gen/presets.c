@@ -61,6 +61,31 @@ dcpk_status dcpk_gen_model(dcpk_gen *gen, const char *model, int32_t tp, dcpk_sp
     return status;
 }
 
+dcpk_status dcpk_gen_model_info(dcpk_gen *gen, const char *model, dcpk_model_info *info, dcpk_error *error) {
+    struct model_preset *presets = NULL;
+    uint32_t count = 0;
+    if (!gen || !model || !info || info->size < sizeof *info)
+        return dcpk_error_set(error, DCPK_E_ARG, "gen, model and info may not be NULL, info->size not below %zu",
+                              sizeof *info);
+    dcpk_status status = expander_models(gen->expander, &presets, &count, error);
+    if (status == DCPK_OK) {
+        const struct model_preset *p = find(presets, count, model);
+        if (p)
+            *info = (dcpk_model_info){.size = info->size,
+                                      .heads = p->heads,
+                                      .gate = p->gate,
+                                      .rope = p->rope,
+                                      .q_lora = p->q_lora,
+                                      .eps = p->eps,
+                                      .softmax_scale = p->softmax_scale,
+                                      .rope_theta = p->rope_theta};
+        else
+            status = unknown(presets, count, model, error);
+    }
+    free(presets);
+    return status;
+}
+
 dcpk_status dcpk_gen_models(dcpk_gen *gen, dcpk_text *out, dcpk_error *error) {
     struct model_preset *presets = NULL;
     uint32_t count = 0;
@@ -72,9 +97,10 @@ dcpk_status dcpk_gen_models(dcpk_gen *gen, dcpk_text *out, dcpk_error *error) {
     static const char *const ropes[] = {"none", "interleaved", "half"};
     buffer_bytes(&text, "", 0);
     for (uint32_t i = 0; i < count; i++)
-        buffer_format(&text, "%s heads=%d gate=%d rope=%s q_lora=%d %s\n", presets[i].name, presets[i].heads,
-                      presets[i].gate, presets[i].rope >= 0 && presets[i].rope <= 2 ? ropes[presets[i].rope] : "?",
-                      presets[i].q_lora, presets[i].source);
+        buffer_format(&text, "%s heads=%d gate=%d rope=%s q_lora=%d eps=%g softmax_scale=%.6g %s\n", presets[i].name,
+                      presets[i].heads, presets[i].gate,
+                      presets[i].rope >= 0 && presets[i].rope <= 2 ? ropes[presets[i].rope] : "?", presets[i].q_lora,
+                      presets[i].eps, presets[i].softmax_scale, presets[i].source);
     free(presets);
     *out = (dcpk_text){text.data, text.length};
     if (!text.failed) return DCPK_OK;

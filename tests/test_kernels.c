@@ -176,11 +176,12 @@ END_TEST
 /* ---- models ---- */
 
 START_TEST(presets_are_those_of_the_table) {
-    static const struct model_preset wanted[] = {{"kimi-k3", "", 96, 1, DCPK_ROPE_NONE, 1536},
-                                                 {"kimi-k2", "", 64, 0, DCPK_ROPE_INTERLEAVED, 1536},
-                                                 {"deepseek-v3", "", 128, 0, DCPK_ROPE_INTERLEAVED, 1536},
-                                                 {"kimi-linear", "", 32, 0, DCPK_ROPE_NONE, 0},
-                                                 {"deepseek-v2-lite", "", 16, 0, DCPK_ROPE_INTERLEAVED, 0}};
+    static const struct model_preset wanted[] = {
+        {"kimi-k3", "", 96, 1, DCPK_ROPE_NONE, 1536, 1e-5, 0.0721687836, 0},
+        {"kimi-k2", "", 64, 0, DCPK_ROPE_INTERLEAVED, 1536, 1e-6, 0.130860800, 50000},
+        {"deepseek-v3", "", 128, 0, DCPK_ROPE_INTERLEAVED, 1536, 1e-6, 0.135233779, 10000},
+        {"kimi-linear", "", 32, 0, DCPK_ROPE_NONE, 0, 1e-5, 0.0721687836, 0},
+        {"deepseek-v2-lite", "", 16, 0, DCPK_ROPE_INTERLEAVED, 0, 1e-6, 0.114721387, 10000}};
     struct expander *expander;
     struct model_preset *presets;
     uint32_t count;
@@ -192,6 +193,8 @@ START_TEST(presets_are_those_of_the_table) {
         ck_assert_uint_gt(strlen(presets[i].source), 10);
         ck_assert(presets[i].heads == wanted[i].heads && presets[i].gate == wanted[i].gate);
         ck_assert(presets[i].rope == wanted[i].rope && presets[i].q_lora == wanted[i].q_lora);
+        ck_assert_double_eq_tol(presets[i].softmax_scale, wanted[i].softmax_scale, 1e-9);
+        ck_assert(presets[i].eps == wanted[i].eps && presets[i].rope_theta == wanted[i].rope_theta);
     }
     free(presets);
     expander_close(expander);
@@ -209,6 +212,9 @@ START_TEST(a_wrong_preset_is_refused) {
         {"return {{name='a', source='s', heads=1, gate=0, rope='some', q_lora=0}}",
          "a: rope is one of none|interleaved|half"},
         {"return {{name='a', source='s', heads=1, gate=0, rope='none', q_lora=0, haeds=1}}", "no field 'haeds'"},
+        {"return {{name='a', source='s', heads=1, gate=0, rope='none', q_lora=0, eps='x'}}", "a: eps is a number from"},
+        {"return {{name='a', source='s', heads=1, gate=0, rope='none', q_lora=0, eps=0, softmax_scale=0/0}}",
+         "a: softmax_scale is a number from"},
         {"return {{name='a', source='s', heads=spec.heads}}", "no global 'spec'"},
         {"| ret;", "no global '_ptx'"}};
     struct expander *expander;

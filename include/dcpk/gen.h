@@ -62,6 +62,15 @@ DCPK_API dcpk_status dcpk_gen_explain(dcpk_gen *gen, const dcpk_spec *spec, dcpk
 /* Fills heads, gate, rope, q_lora of spec, where its kernel takes them and they are unset, from the preset
  * (templates/models.lua) at tensor-parallel size tp: heads of one rank = heads / tp. NOT_FOUND lists the presets. */
 DCPK_API dcpk_status dcpk_gen_model(dcpk_gen *gen, const char *model, int32_t tp, dcpk_spec *spec, dcpk_error *error);
+/* What a preset says of the whole model and of its launches. */
+typedef struct dcpk_model_info {
+    uint32_t size;
+    int32_t heads, gate, rope, q_lora; /* heads of the whole model; the others as in keys.def */
+    double eps;                        /* of the norms */
+    double softmax_scale;              /* of natural logarithms, yarn's factor included, before the q and k scales */
+    double rope_theta;                 /* base of the rotation's angles; 0: none */
+} dcpk_model_info;
+DCPK_API dcpk_status dcpk_gen_model_info(dcpk_gen *gen, const char *model, dcpk_model_info *info, dcpk_error *error);
 /* "name heads=.. ... source" lines of all presets. */
 DCPK_API dcpk_status dcpk_gen_models(dcpk_gen *gen, dcpk_text *out, dcpk_error *error);
 
