@@ -90,8 +90,11 @@ void write_format(lua_State *L, const char *format, ...) __attribute__((format(p
 /* Opens and closes a `{` scope of names, without writing. */
 void scope_push(lua_State *L);
 void scope_pop(lua_State *L);
-/* A name of the innermost scope; raises an error when it is taken. */
-void scope_declare(lua_State *L, const char *name, const char *what);
+/* A name of the innermost scope, whose number it returns; raises an error when the name is taken there. */
+int32_t scope_declare(lua_State *L, const char *name, const char *what);
+/* Raises an error unless the name, written here, is the one that was declared in this scope: PTX takes the innermost.
+ */
+void scope_check(lua_State *L, const char *name, int32_t scope);
 /* Closes the open entry, if any. */
 void entry_close(lua_State *L);
 

@@ -12,6 +12,7 @@ struct symbol {
     const char *kind, *type; /* static texts; type NULL for labels */
     int32_t count;           /* elements of an array, else 1 */
     bool array;
+    int32_t scope; /* where it was declared; 0: it is no name of a scope */
     char name[NAME_MAX_LETTERS + 16], text[NAME_MAX_LETTERS + 16];
 };
 
@@ -69,6 +70,7 @@ const char *symbol_text(lua_State *L, int index, size_t *length) {
         if (symbol->array)
             host_fail(L, DCPK_E_TEMPLATE, "'%s' is an array of %d registers: index it, %s[0] to %s[%d]", symbol->name,
                       symbol->count, symbol->name, symbol->name, symbol->count - 1);
+        if (symbol->scope != 0) scope_check(L, symbol->name, symbol->scope);
         *length = strlen(symbol->text);
         return symbol->text;
     default:
@@ -181,7 +183,7 @@ static int reg(lua_State *L) {
         comment = top;
         check_comment(L, comment, name);
     }
-    scope_declare(L, name, "register");
+    int32_t scope = scope_declare(L, name, "register");
     for (int32_t i = 0; array && i < count; i++) { /* %t<2> is %t0 and %t1: ptxas takes a second %t0 without a word */
         snprintf(declaration, sizeof declaration, "%s%d", name, (int)i);
         scope_declare(L, declaration, "register");
@@ -198,6 +200,7 @@ static int reg(lua_State *L) {
     struct symbol *symbol = new_symbol(L, "register", type, name, text);
     symbol->array = array;
     symbol->count = count;
+    symbol->scope = scope;
     return 1;
 }
 
@@ -224,7 +227,7 @@ static int shared(lua_State *L) {
     lua_Integer align = check_integer(L, 3, "shared: alignment", 1, 1024);
     if ((align & (align - 1)) != 0)
         host_fail(L, DCPK_E_TEMPLATE, "shared: alignment %lld is not a power of two", (long long)align);
-    scope_declare(L, name, "shared variable");
+    int32_t scope = scope_declare(L, name, "shared variable");
     host->static_shared =
         (host->static_shared + (uint64_t)align - 1) / (uint64_t)align * (uint64_t)align + (uint64_t)bytes;
     if (host->static_shared > HOST_STATIC_SHARED)
@@ -232,7 +235,9 @@ static int shared(lua_State *L) {
                   "shared variables of more than %d bytes in one kernel: use kernel{shared = bytes}",
                   HOST_STATIC_SHARED);
     write_format(L, "    .shared .align %lld .b8 %s[%lld];", (long long)align, name, (long long)bytes);
-    new_symbol(L, "shared", "b8", name, name)->count = (int32_t)bytes;
+    struct symbol *symbol = new_symbol(L, "shared", "b8", name, name);
+    symbol->count = (int32_t)bytes;
+    symbol->scope = scope;
     return 1;
 }
 
@@ -264,7 +269,7 @@ static int element(lua_State *L, const struct symbol *array) {
     lua_pop(L, 1);
     snprintf(text, sizeof text, "%s%lld", array->text, (long long)index);
     snprintf(name, sizeof name, "%s%lld", array->name, (long long)index);
-    new_symbol(L, "register", array->type, name, text);
+    new_symbol(L, "register", array->type, name, text)->scope = array->scope;
     lua_pushvalue(L, -1);
     lua_rawseti(L, -3, index);
     return 1;

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char names_key, modules_key; /* of the registry: "scope:name" -> what; include name -> value */
+/* Of the registry. names: scope -> {name -> line that declares it}, -scope -> {name -> the outer scope that it hides},
+ * name -> the scope whose register it is now; modules: include name -> value. */
+static const char names_key, modules_key;
 
 static void check_bytes(lua_State *L, const char *text, size_t length) {
     if (length > EMIT_MAX_LINE) host_fail(L, DCPK_E_TEMPLATE, "a PTX line of more than %d bytes", EMIT_MAX_LINE);
@@ -90,30 +92,83 @@ void scope_push(lua_State *L) {
     host->scopes[host->scope_count++] = ++host->next_scope;
 }
 
-void scope_pop(lua_State *L) {
+/* The names of the innermost scope mean again what they meant outside it. */
+static void scope_end(lua_State *L) {
     struct host *host = host_of(L);
-    if (host->scope_count <= 1)
-        host_fail(L, DCPK_E_TEMPLATE, "this } closes nothing: the kernel's own braces are written by kernel{}");
-    host->scope_count--;
+    int32_t scope = host->scopes[--host->scope_count];
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &names_key);
+    if (lua_rawgeti(L, -1, -scope) == LUA_TTABLE) {
+        for (lua_pushnil(L); lua_next(L, -2) != 0;) { /* names, name -> hidden, name, hidden */
+            if (lua_tointeger(L, -1) == 0) {
+                lua_pop(L, 1);
+                lua_pushnil(L);
+            }
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, -5);
+        }
+    }
+    lua_pop(L, 2);
 }
 
-void scope_declare(lua_State *L, const char *name, const char *what) {
+void scope_pop(lua_State *L) {
+    if (host_of(L)->scope_count <= 1)
+        host_fail(L, DCPK_E_TEMPLATE, "this } closes nothing: the kernel's own braces are written by kernel{}");
+    scope_end(L);
+}
+
+/* Pushes names[key], a table that is made when it is not there. names: on top of the stack. */
+static void push_table(lua_State *L, lua_Integer key) {
+    if (lua_rawgeti(L, -1, key) == LUA_TTABLE) return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, -3, key);
+}
+
+int32_t scope_declare(lua_State *L, const char *name, const char *what) {
     struct host *host = host_of(L);
     if (host->scope_count == 0)
         host_fail(L, DCPK_E_TEMPLATE, "%s '%s' outside a kernel: declare it behind kernel{}", what, name);
+    int32_t scope = host->scopes[host->scope_count - 1];
     lua_rawgetp(L, LUA_REGISTRYINDEX, &names_key);
-    lua_pushfstring(L, "%d:%s", host->scopes[host->scope_count - 1], name);
-    lua_pushvalue(L, -1);
-    if (lua_rawget(L, -3) != LUA_TNIL)
+    push_table(L, scope);
+    if (lua_getfield(L, -1, name) != LUA_TNIL)
         host_fail(L, DCPK_E_TEMPLATE,
                   "'%s' is declared twice in this { } (a %s at line %d): use another name, or scope()", name, what,
                   (int)lua_tointeger(L, -1));
-    lua_pop(L, 1);
     struct writers writers;
     host_writers(host, &writers);
     lua_pushinteger(L, (lua_Integer)writers.stack[0].line);
-    lua_rawset(L, -3);
+    lua_setfield(L, -3, name);
+    lua_pop(L, 2);
+    push_table(L, -scope);
+    lua_getfield(L, -2, name);
+    lua_pushinteger(L, lua_tointeger(L, -1)); /* 0: it hides nothing */
+    lua_setfield(L, -3, name);
+    lua_pop(L, 2);
+    lua_pushinteger(L, scope);
+    lua_setfield(L, -2, name);
     lua_pop(L, 1);
+    return scope;
+}
+
+void scope_check(lua_State *L, const char *name, int32_t scope) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &names_key);
+    lua_getfield(L, -1, name);
+    lua_Integer now = lua_tointeger(L, -1);
+    if (now == scope) {
+        lua_pop(L, 2);
+        return;
+    }
+    bool open = false;
+    for (int i = 0; i < host_of(L)->scope_count; i++)
+        open = open || host_of(L)->scopes[i] == scope;
+    if (!open) host_fail(L, DCPK_E_TEMPLATE, "the { } that declares '%s' has ended", name);
+    lua_rawgeti(L, -2, now);
+    lua_getfield(L, -1, name);
+    host_fail(L, DCPK_E_TEMPLATE, "'%s' is hidden here: an inner { } declares another '%s' at line %d; rename one",
+              name, name, (int)lua_tointeger(L, -1));
 }
 
 void entry_close(lua_State *L) {
@@ -123,8 +178,10 @@ void entry_close(lua_State *L) {
         host_fail(L, DCPK_E_TEMPLATE, "this { is not closed before the kernel's end");
     }
     if (host->level > 0) host_fail(L, DCPK_E_TEMPLATE, "kernel{} inside scope()");
-    if (host->scope_count == 1) write_raw(L, "}", 1, 0);
-    host->scope_count = 0;
+    if (host->scope_count == 1) {
+        write_raw(L, "}", 1, 0);
+        scope_end(L);
+    }
     host->open_statement = false;
 }
 

@@ -24,16 +24,16 @@ struct plan {
 
 struct counts {
     long expanded, assembled, refused, wrong;
-    long by_kernel[4];
+    long by_kernel[6];
     double expand_seconds, assemble_seconds;
     bool show_refusals;
 };
 
-static const char *const kernels[] = {"query_norm", "query_push", "query_wait", "dcp_value"};
+static const char *const kernels[] = {"query_norm", "query_push", "query_wait", "mla_query", "mla_decode", "dcp_value"};
 static const int heads_listed[] = {1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 static const int dcp_listed[] = {1, 2, 4, 8, 16};
 static const int q_listed[] = {1, 2, 3, 4, 8};
-enum { HEADS = 13, DCPS = 5, QS = 5, BATCHES = 4, KERNELS = 4 };
+enum { HEADS = 13, DCPS = 5, QS = 5, BATCHES = 4, KERNELS = 6 };
 
 /* splitmix64: enough for choosing. */
 static uint64_t next(uint64_t *state) {
@@ -80,6 +80,19 @@ static bool listed_spec(long index, dcpk_spec *spec) {
     return true;
 }
 
+/* The keys of mla_query and mla_decode alone. */
+static void random_attention(uint64_t *state, dcpk_spec *spec) {
+    int page = 16 << between(state, 0, 2);
+    if (between(state, 0, 1)) set(spec, "page", page);
+    if (between(state, 0, 1)) set(spec, "interleave", between(state, 0, 9) ? 1 << between(state, 0, 4) : 48);
+    if (between(state, 0, 1)) set(spec, "splits", between(state, 0, 2) ? between(state, 1, 8) : between(state, 0, 256));
+    if (between(state, 0, 15) == 0) set_word(spec, "pv=fp8");
+    if (between(state, 0, 1)) set_word(spec, between(state, 0, 1) ? "rope=half" : "rope=interleaved");
+    if (between(state, 0, 2) == 0) set(spec, "q_lora", between(state, 0, 2) ? 0 : 1536);
+    if (between(state, 0, 2) == 0) set(spec, "poll", between(state, 0, 2) == 0);
+    if (between(state, 0, 2) == 0) set(spec, "store_qc", between(state, 0, 1));
+}
+
 /* Any spec of the key table, most of them valid. */
 static void random_spec(uint64_t *state, dcpk_spec *spec) {
     dcpk_spec_init(spec, kernels[between(state, 0, KERNELS - 1)]);
@@ -100,6 +113,7 @@ static void random_spec(uint64_t *state, dcpk_spec *spec) {
     if (between(state, 0, 3) == 0) set(spec, "tiled_from", between(state, 1, 513));
     if (between(state, 0, 2) == 0) set(spec, "split", between(state, 0, 1));
     if (between(state, 0, 2) == 0) set(spec, "gate", between(state, 0, 1));
+    random_attention(state, spec);
     if (between(state, 0, 2) == 0) set_word(spec, "publish=multicast");
     if (between(state, 0, 2) == 0) set_word(spec, "parity=arg");
     if (between(state, 0, 3) == 0) set(spec, "watchdog", 0);

@@ -164,6 +164,41 @@ START_TEST(a_name_is_declared_once_in_a_scope) {
 }
 END_TEST
 
+/* PTX takes the innermost register of a name: a text that means another one is wrong without a word of ptxas. */
+START_TEST(a_register_is_written_only_where_its_name_means_it) {
+    static const struct {
+        const char *text;
+        unsigned line;
+        const char *needle;
+    } rows[] = {
+        {"local a = b32 'a'\nscope(function()\nlocal b = b32 'a'\n|   mov.u32 $(a), 1;\nend)\n", 5,
+         "'a' is hidden here: an inner { } declares another 'a' at line 4; rename one"},
+        {"local a = b32('a', 2)\n|   {\nlocal b = b32 'a1'\n|   mov.u32 $(a[0]), $(a[1]);\n|   }\n", 5,
+         "'a1' is hidden here: an inner { } declares another 'a1' at line 4"},
+        {"local a = b32 'a'\nscope(function()\nlocal b = b32('a', 3)\n|   mov.u32 $(a), 1;\nend)\n", 5, "hidden"},
+        {"local s = shared('s', 16, 16)\nscope(function()\nlocal b = shared('s', 16, 16)\n|   mov.u32 %r, $(s);\n"
+         "end)\n",
+         5, "'s' is hidden here"},
+        {"local a\nscope(function() a = b32 'a' end)\n|   mov.u32 $(a), 1;\n", 4,
+         "the { } that declares 'a' has ended"},
+        {"local a = b32 'a'\nkernel{name='two', grid={1}, block={32}}\n|   mov.u32 $(a), 1;\n", 4,
+         "the { } that declares 'a' has ended"},
+        {"local a = b32 'a'\nkernel{name='two', grid={1}, block={32}}\nlocal b = b32 'a'\n|   mov.u32 $(a), 1;\n", 5,
+         "the { } that declares 'a' has ended"},
+    };
+    char text[512];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(text, sizeof text, KERNEL "%s", rows[i].text);
+        refused(text, DCPK_E_TEMPLATE, rows[i].line, rows[i].needle);
+    }
+    ck_assert_str_eq(body_of(KERNEL "local a, c = b32 'a', b32('c', 2)\nscope(function()\n  local b = b32 'a'\n"
+                                    "  scope(function() local c = b32 'c0' end)\n|   mov.u32 $(b), $(c[0]);\nend)\n"
+                                    "|   mov.u32 $(a), 1;\n"),
+                     "    .reg .b32 %a;\n    .reg .b32 %c<2>;\n    {\n        .reg .b32 %a;\n        {\n"
+                     "            .reg .b32 %c0;\n        }\n        mov.u32 %a, %c0;\n    }\n    mov.u32 %a, 1;\n");
+}
+END_TEST
+
 static const struct {
     const char *text, *needle;
 } bad_registers[] = {
@@ -409,6 +444,7 @@ int main(void) {
     tcase_add_test(c, literals_are_bit_patterns);
     tcase_add_test(c, registers_are_declared_where_they_are_made);
     tcase_add_test(c, a_name_is_declared_once_in_a_scope);
+    tcase_add_test(c, a_register_is_written_only_where_its_name_means_it);
     tcase_add_loop_test(c, misuse_is_refused_at_its_line, 0, (int)(sizeof bad_registers / sizeof bad_registers[0]));
     tcase_add_test(c, labels_are_unique);
     tcase_add_test(c, shared_variables_live_in_the_kernel);

@@ -33,20 +33,20 @@ end
 -- p := (or p |=, when not first) some word of the member still holds the armed value.
 local function any_missing(p, member, armed, first)
   scope(function()
-    local mine = member.guard and pred "mine" or p
+    local absent = member.guard and pred "absent" or p
     for i = 0, #member.words - 1 do
       if i == 0 and (first or member.guard) then
-|   setp.eq.u32    $(mine), $(member.words[i]), $(armed);
+|   setp.eq.u32    $(absent), $(member.words[i]), $(armed);
       else
-|   setp.eq.or.u32 $(mine), $(member.words[i]), $(armed), $(mine);
+|   setp.eq.or.u32 $(absent), $(member.words[i]), $(armed), $(absent);
       end
     end
     if member.guard then
-|   and.pred       $(mine), $(mine), $(member.guard);
+|   and.pred       $(absent), $(absent), $(member.guard);
       if first then
-|   mov.pred       $(p), $(mine);
+|   mov.pred       $(p), $(absent);
       else
-|   or.pred        $(p), $(p), $(mine);
+|   or.pred        $(p), $(p), $(absent);
       end
     end
   end)

@@ -32,10 +32,10 @@ function mailbox.q_chunk(address, base, chunk)
     return
   end
   scope(function()
-    local place = b32 "place"
-|   div.u32        $(place), $(chunk), $(token_chunks);
-|   mad.lo.u32     $(place), $(place), $((spec.qh - all_heads) * mailbox.HEAD_CHUNKS), $(chunk);
-|   mad.wide.u32   $(address), $(place), 16, $(base);
+    local padded = b32("padded", "the chunk, the heads that nobody uses counted")
+|   div.u32        $(padded), $(chunk), $(token_chunks);
+|   mad.lo.u32     $(padded), $(padded), $((spec.qh - all_heads) * mailbox.HEAD_CHUNKS), $(chunk);
+|   mad.wide.u32   $(address), $(padded), 16, $(base);
   end)
 end
 
