@@ -50,7 +50,7 @@ static unsigned first_difference(const char *a, const char *b) {
 START_TEST(templates_expand_to_their_goldens) {
     glob_t found;
     ck_assert_int_eq(glob("tests/golden/*.ptx", 0, NULL, &found), 0);
-    ck_assert_uint_ge(found.gl_pathc, 9);
+    ck_assert_uint_ge(found.gl_pathc, 13);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         size_t length;
         char *golden = read_file(found.gl_pathv[i], &length), text[512];
@@ -79,6 +79,7 @@ static void assembles(const char *kernel, const char *keys, const char *arch) {
     dcpk_image_free(image);
 }
 
+/* What exchanges; test_all_assemble.c: mla_query and mla_decode in the contract's shapes. */
 static const char *const box_kernels[] = {"query_push", "query_wait", "dcp_value"};
 
 /* The corners and a spread of the shapes that no rule may refuse: heads x dcp x q x batch. */
@@ -101,7 +102,7 @@ START_TEST(every_shape_of_the_contract_assembles) {
 END_TEST
 
 START_TEST(templates_for_sm_90_assemble_for_later_architectures) {
-    static const char *const arches[] = {"sm_90", "sm_100a", "sm_120a"};
+    static const char *const arches[] = {"sm_90", "sm_90a", "sm_100a", "sm_120a"};
     for (size_t a = 0; a < sizeof arches / sizeof arches[0]; a++) {
         for (size_t k = 0; k < sizeof box_kernels / sizeof box_kernels[0]; k++)
             assembles(box_kernels[k], "heads=12 dcp=8 batch=17 checked=1", arches[a]);
@@ -110,6 +111,11 @@ START_TEST(templates_for_sm_90_assemble_for_later_architectures) {
         assembles("dcp_value", "heads=12 batch=17", arches[a]);
         assembles("query_norm", "heads=12 batch=5", arches[a]);
         assembles("query_norm", "heads=12 batch=17", arches[a]);
+        assembles("mla_query", "heads=12 dcp=8 batch=17 checked=1 rope=half", arches[a]);
+        assembles("mla_query", "heads=12 dcp=2 batch=5 publish=multicast poll=0 store_qc=1", arches[a]);
+        assembles("mla_query", "heads=12 batch=17 q_lora=0 rope=interleaved", arches[a]);
+        assembles("mla_decode", "heads=12 dcp=8 batch=17 splits=2 checked=1", arches[a]);
+        assembles("mla_decode", "heads=12 batch=17 splits=1 page=16 interleave=16", arches[a]);
     }
 }
 END_TEST
