@@ -102,15 +102,23 @@ static void launch(const struct run *run, const struct shape *shape, uint16_t *r
     args.totals = upload(device, shape->totals, sizeof shape->totals);
     args.rows = upload(device, NULL, count * 1024);
     args.rows_lse = upload(device, NULL, count * 4);
-    args.workspace = upload(device, NULL, count * 8 * 513 * 4 * 32);
+    uint64_t bytes = 0;
+    MUST(dcpk_spec_workspace(spec, &bytes, NULL, &error));
+    args.workspace = bytes > 0 ? upload(device, NULL, bytes) : 0;
     for (uint32_t e = 0; e < dcpk_image_entry_count(image); e++)
         MUST(dcpk_kernel_launch(kernel, e, &args, NULL, stream, e == 0 ? DCPK_LAUNCH_FIRST : 0, &error));
     MUST(dcpk_stream_sync(device, stream, &error));
     MUST(dcpk_mem_read(device, rows, args.rows, count * 1024, &error));
     MUST(dcpk_mem_read(device, lse, args.rows_lse, count * 4, &error));
     MUST(dcpk_kernel_free(kernel, &error));
+    const uint64_t buffers[] = {args.query,  args.kv_cache, args.block_table, args.lens,
+                                args.totals, args.rows,     args.rows_lse,    args.workspace};
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+        if (buffers[i] != 0) MUST(dcpk_mem_free(device, buffers[i], &error));
+    MUST(dcpk_stream_destroy(device, stream, &error));
     dcpk_image_free(image);
     dcpk_device_close(device);
+    dcpk_gen_close(gen);
 }
 
 START_TEST(decode_is_right_at_dcp_1) {

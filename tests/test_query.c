@@ -73,17 +73,42 @@ static void done(struct run *run) {
     free(run->cos_sin), free(run->slots);
 }
 
+enum { BUFFERS = 16 };
+
 struct bench {
     dcpk_device *device;
     dcpk_gen *gen;
     void *stream;
+    uint64_t buffers[BUFFERS]; /* freed by close_bench */
+    size_t count;
 };
 
-static uint64_t upload(const struct bench *bench, const void *bytes, size_t length) {
+static void open_bench(struct bench *bench) {
+    dcpk_error error;
+    dcpk_error_init(&error);
+    *bench = (struct bench){.gen = exchange_gen(NULL)};
+    dcpk_device_options options = {.size = sizeof options, .kind = "cpu", .pdl = 1, .multicast = -1};
+    MUST(dcpk_device_open(&options, &bench->device, &error));
+    MUST(dcpk_stream_create(bench->device, &bench->stream, &error));
+}
+
+static void close_bench(struct bench *bench) {
+    dcpk_error error;
+    dcpk_error_init(&error);
+    while (bench->count > 0)
+        MUST(dcpk_mem_free(bench->device, bench->buffers[--bench->count], &error));
+    MUST(dcpk_stream_destroy(bench->device, bench->stream, &error));
+    dcpk_device_close(bench->device);
+    dcpk_gen_close(bench->gen);
+}
+
+static uint64_t upload(struct bench *bench, const void *bytes, size_t length) {
     uint64_t address;
     dcpk_error error;
     dcpk_error_init(&error);
+    ck_assert_uint_lt(bench->count, BUFFERS);
     MUST(dcpk_mem_alloc(bench->device, length, &address, &error));
+    bench->buffers[bench->count++] = address;
     if (bytes) MUST(dcpk_mem_write(bench->device, address, bytes, length, &error));
     return address;
 }
@@ -138,7 +163,7 @@ static void judge_cache(const struct run *run, const uint8_t *cache, const uint8
     free(wanted);
 }
 
-static void judge_qc(const struct bench *bench, const struct run *run, dcpk_args args, const uint16_t *qc) {
+static void judge_qc(struct bench *bench, const struct run *run, dcpk_args args, const uint16_t *qc) {
     dcpk_error error;
     dcpk_spec spec;
     dcpk_error_init(&error);
@@ -166,10 +191,8 @@ START_TEST(query_is_right_at_dcp_1) {
     MUST(dcpk_spec_parse(&run.spec, text, &error));
     MUST(dcpk_spec_resolve(&run.spec, &error));
     make(&run, &random);
-    struct bench bench = {.gen = exchange_gen(NULL)};
-    dcpk_device_options options = {.size = sizeof options, .kind = "cpu", .pdl = 1, .multicast = -1};
-    MUST(dcpk_device_open(&options, &bench.device, &error));
-    MUST(dcpk_stream_create(bench.device, &bench.stream, &error));
+    struct bench bench;
+    open_bench(&bench);
     size_t bytes = run.batch * run.heads * TOKEN;
     uint8_t *query = malloc(bytes), *wanted = malloc(bytes), *kv = malloc(run.batch * TOKEN),
             *cache = malloc(PAGES * run.stride);
@@ -215,7 +238,7 @@ START_TEST(query_is_right_at_dcp_1) {
     judge("query", query, wanted, bytes / TOKEN);
     judge_cache(&run, cache, kv);
     if (run.spec.store_qc) judge_qc(&bench, &run, args, qc);
-    dcpk_device_close(bench.device);
+    close_bench(&bench);
     free(query), free(wanted), free(kv), free(cache), free(qc);
     done(&run);
 }
