@@ -139,6 +139,7 @@ struct parked {
     u32 pc, lanes, members;
 };
 
+struct copies; /* exec_copy.h */
 struct exec {
     u8 *base[2]; /* registers, constants */
     u32 *predicates;
@@ -156,6 +157,7 @@ struct exec {
     struct group groups[MAX_GROUPS];
     struct parked parked[WARP];
     u32 targets[WARP];
+    struct copies *copies; /* NULL before the first cp.async */
     /* the last polled load, for reports */
     u64 poll_address;
     u8 poll_value[16];
@@ -178,8 +180,10 @@ struct barrier {
     u32 expected /* 0: all threads that live */, arrived, population;
     bool all, any;
 };
-struct barriers {
+struct barriers { /* of a CTA; and of its shared memory: */
     struct barrier at[MAX_BARRIERS];
+    u32 *copy_owner; /* a word of it: the asynchronous copy that keeps it, 0 none; NULL before the first */
+    u8 *copy_words;  /* 16 bytes of it: how many words are kept */
 };
 
 #define AT(x, operand) ((void *)((x)->base[(operand) >> 31] + ((operand)&0x7FFFFFFFu)))
@@ -212,6 +216,12 @@ enum {
 };
 
 void exec_fault_complete(struct exec *x, u32 pc); /* puts place and thread before what exec_fault or the world wrote */
+/* Words for faults, appended: a format; a place "kernel NAME, FILE:LINE (PTX line N: `text`)"; a thread; " (variable +
+ * offset)" of an address in shared memory. */
+void exec_append(char *text, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void exec_append_place(const struct exec *x, u32 pc, char *text, size_t capacity);
+void exec_append_thread(const struct exec *x, unsigned lane, char *text, size_t capacity);
+void exec_append_name(const struct exec *x, u64 address, char *text, size_t capacity);
 
 /* exec_sync.c: op_sync is the handler of every op with a sync function: it runs it at once when all members are here,
  * else parks the lanes. settle, after threads parked or exited, runs what has become complete; RUN_FAULT with the fault

@@ -114,6 +114,7 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     bool polled = false;
     lane_addresses(x, o, address);
+    if (o->order >= ORDER_RELEASE && x->warp->cta->copies) copies_release(x, m);
     FOR_LANES(l, m) {
         enum space space = o->space == SPACE_GENERIC || WINDOW_OF(address[l]) ? space_of(&address[l]) : o->space;
         bool global = space == SPACE_GLOBAL;
@@ -127,7 +128,7 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
                 world_fence(x->world, x->warp, thread_of(x, l), o->order, o->scope);
             at = world_atomic(x->world, x->warp, thread_of(x, l), address[l], o->bytes, x->fault);
         } else if (space == SPACE_SHARED) {
-            at = window_at(x, l, space, address[l], o->bytes);
+            at = window_at(x, l, space, address[l], o->bytes, ACCESS_ATOMIC);
         } else {
             return exec_fault(x, l, FAULT_ADDRESS_SPACE, "atomics work on global and shared memory only");
         }

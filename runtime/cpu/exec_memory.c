@@ -1,6 +1,7 @@
 /* exec_memory.c - loads, stores and fences. Checks alignment, and bounds of shared, local and parameter memory; global
  * memory is the world's. A polled load (volatile, relaxed, acquire from global memory) ends a warp's burst. */
 #include <string.h>
+#include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_memory.h>
 
 /* Address of each active lane, offset added. */
@@ -28,8 +29,7 @@ static int outside(struct exec *x, u32 lane, const char *what, u64 address, unsi
                       (unsigned long long)address, what, (unsigned long long)begin, (unsigned long long)end);
 }
 
-/* Host memory of shared, local or parameter bytes; NULL with a fault when outside. */
-u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned bytes) {
+u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned bytes, enum access access) {
     const struct cta *cta = x->warp->cta;
     const struct ptx_function *fn = cta->grid->fn;
     u64 begin = space == SPACE_SHARED ? SHARED_BASE : 0;
@@ -49,6 +49,9 @@ u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned 
                 address, bytes, begin, size);
         return NULL;
     }
+    if (space == SPACE_SHARED && cta->copies && access &&
+        !copies_permit(x, lane, 1u << lane, address - begin, bytes, access))
+        return NULL;
     return base + (address - begin);
 }
 
@@ -191,7 +194,7 @@ int op_load_generic(struct exec *x, const struct op *o, u32 m) {
         enum space space = space_of(&address[l]);
         if (space == SPACE_GLOBAL || space == SPACE_SHARED) note_touch(x, o, false, space, address[l]);
         if (space != SPACE_GLOBAL) {
-            if (!(from[l] = window_at(x, l, space, address[l], bytes))) return RUN_FAULT;
+            if (!(from[l] = window_at(x, l, space, address[l], bytes, ACCESS_READ))) return RUN_FAULT;
             continue;
         }
         if (!load_global_lane(x, o, l, address[l], raw[l], bytes)) return RUN_FAULT;
@@ -227,6 +230,7 @@ int op_load_window(struct exec *x, const struct op *o, u32 m) {
     if (o->space == SPACE_SHARED && all_in_shared(x, address, m, bytes)) {
         const u8 *shared = x->warp->cta->shared;
         note_touch(x, o, false, SPACE_SHARED, address[__builtin_ctz(m)]);
+        if (x->warp->cta->copies && !copies_permit_each(x, m, address, bytes, ACCESS_READ)) return RUN_FAULT;
         for (u32 l = 0; l < WARP; l++)
             from[l] = shared + (m >> l & 1 ? address[l] - SHARED_BASE : 0);
         scatter(x, o, m, from);
@@ -235,7 +239,7 @@ int op_load_window(struct exec *x, const struct op *o, u32 m) {
     FOR_LANES(l, m) {
         if (WINDOW_OF(address[l])) space_of(&address[l]);
         if (o->space == SPACE_SHARED) note_touch(x, o, false, SPACE_SHARED, address[l]);
-        if (!(from[l] = window_at(x, l, o->space, address[l], bytes))) return RUN_FAULT;
+        if (!(from[l] = window_at(x, l, o->space, address[l], bytes, ACCESS_READ))) return RUN_FAULT;
     }
     scatter(x, o, m, from);
     return RUN_NEXT;
@@ -279,7 +283,7 @@ static bool store_window_lane(struct exec *x, enum space space, u32 lane, u64 ad
                    (unsigned long long)address);
         return false;
     }
-    u8 *to = window_at(x, lane, space, address, bytes);
+    u8 *to = window_at(x, lane, space, address, bytes, ACCESS_WRITE);
     if (!to) return false;
     if (memcmp(to, from, bytes) != 0) {
         x->warp->progressed = true;
@@ -288,12 +292,18 @@ static bool store_window_lane(struct exec *x, enum space space, u32 lane, u64 ad
     return true;
 }
 
+/* What the lanes see of asynchronous copies, those who acquire will. */
+static inline void release(struct exec *x, const struct op *o, u32 m) {
+    if (o->order >= ORDER_RELEASE && x->warp->cta->copies) copies_release(x, m);
+}
+
 int op_store_global(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u8 raw[WARP][32];
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
     gather(x, o, m, raw);
+    release(x, o, m);
     note_touch(x, o, true, SPACE_GLOBAL, address[__builtin_ctz(m)]);
     FOR_LANES(l, m)
     if (!store_global_lane(x, o, l, address[l], raw[l], bytes)) return RUN_FAULT;
@@ -306,6 +316,7 @@ int op_store_generic(struct exec *x, const struct op *o, u32 m) {
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
     gather(x, o, m, raw);
+    release(x, o, m);
     FOR_LANES(l, m) {
         enum space space = space_of(&address[l]);
         if (space == SPACE_GLOBAL || space == SPACE_SHARED) note_touch(x, o, true, space, address[l]);
@@ -340,8 +351,10 @@ int op_store_window(struct exec *x, const struct op *o, u32 m) {
     u8 raw[WARP][32];
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
+    release(x, o, m);
     if (o->space == SPACE_SHARED) note_touch(x, o, true, SPACE_SHARED, address[__builtin_ctz(m)] & ~WINDOW_OF(~(u64)0));
     if (o->space == SPACE_SHARED && o->bytes == 4 && o->width == 32 && all_in_shared(x, address, m, bytes)) {
+        if (x->warp->cta->copies && !copies_permit_each(x, m, address, bytes, ACCESS_WRITE)) return RUN_FAULT;
         x->warp->progressed |= store_words(x, o, m, address);
         return RUN_NEXT;
     }
@@ -354,6 +367,7 @@ int op_store_window(struct exec *x, const struct op *o, u32 m) {
 }
 
 int op_fence(struct exec *x, const struct op *o, u32 m) {
+    release(x, o, m);
     FOR_LANES(l, m) world_fence(x->world, x->warp, thread_of(x, l), o->order, o->scope);
     return RUN_NEXT;
 }
@@ -369,7 +383,7 @@ int op_prefetch(struct exec *x, const struct op *o, u32 m) {
         if (space == SPACE_GLOBAL || space == SPACE_CONST) {
             if (!world_load(x->world, x->warp, thread_of(x, l), address[l], &byte, 1, ORDER_WEAK, SCOPE_NONE, x->fault))
                 return RUN_FAULT;
-        } else if (!window_at(x, l, space, address[l], 1)) {
+        } else if (!window_at(x, l, space, address[l], 1, ACCESS_NONE)) {
             return RUN_FAULT;
         }
     }

@@ -5,7 +5,9 @@
 #include <runtime/cpu/exec.h>
 
 void lane_addresses(const struct exec *x, const struct op *o, u64 *address);
-u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned bytes);
+/* Host memory of shared, local or parameter bytes; NULL with a fault when outside, misaligned, or (shared; not for
+ * ACCESS_NONE) still out of the lane's sight because of a cp.async. */
+u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned bytes, enum access access);
 /* The space of a generic address; the window's mark is taken off. */
 enum space space_of(u64 *address);
 

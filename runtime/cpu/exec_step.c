@@ -5,7 +5,7 @@
 #ifdef __SSE2__
 #include <xmmintrin.h>
 #endif
-#include <runtime/cpu/exec.h>
+#include <runtime/cpu/exec_copy.h>
 
 /* After this many backward branches with other groups waiting, the one that waited longest runs for a turn. */
 enum { DEBT_LIMIT = 32, TURN_STEPS = 64 };
@@ -110,6 +110,7 @@ static void branch_indexed(struct exec *x, unsigned at, u32 m) {
 static enum step_result finish_exit(struct exec *x, unsigned at, u32 m) {
     x->live &= ~m;
     x->warp->progressed = true;
+    if (x->copies && !copies_exit(x, m)) return STEP_FAULT;
     leave(x, at, m);
     if (x->parked_count && sync_settle(x) == RUN_FAULT) return STEP_FAULT;
     if (!x->live) {

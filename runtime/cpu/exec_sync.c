@@ -3,7 +3,7 @@
  * for all, even when they came by different instructions of the same form. */
 #include <stdio.h>
 #include <string.h>
-#include <runtime/cpu/exec.h>
+#include <runtime/cpu/exec_copy.h>
 
 static void park(struct exec *x, u32 pc, u32 lanes, u32 members) {
     for (unsigned i = 0; i < x->parked_count; i++)
@@ -163,15 +163,18 @@ static void open_barrier(struct exec *x, u32 id) {
     struct cta *cta = x->warp->cta;
     world_barrier(x->world, x->warp, true);
     struct barrier *b = &((struct barriers *)cta->exec)->at[id];
+    u32 warps = 0;
     for (unsigned i = 0; i < cta->warp_count; i++) {
         struct exec *y = cta->warps[i]->exec;
         if (!y->at_barrier || y->barrier != id) continue;
+        warps |= 1u << i;
         give_result(y, b);
         y->at_barrier = false;
         unpark(y, ALL_LANES, true);
         if (y->warp->state == WARP_AT_BARRIER) y->warp->state = WARP_READY;
         y->warp->progressed = true;
     }
+    if (cta->copies) copies_open(cta, id, warps);
     *b = (struct barrier){0};
 }
 
@@ -206,6 +209,7 @@ int sync_barrier(struct exec *x, const struct part *parts, unsigned count, u32 m
     }
     x->warp->progressed = true;
     if (o->sub == BARRIER_ARRIVE) {
+        if (cta->copies) copies_arrive(x, id);
         unpark(x, members, true);
     } else {
         x->at_barrier = true;

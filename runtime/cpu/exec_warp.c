@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/ptx.h>
 
 static void set_pinned(struct exec *x) {
@@ -73,6 +74,7 @@ fail:
 }
 
 void cta_end(struct cta *cta) {
+    copies_free(cta);
     for (unsigned i = 0; cta->warps && i < cta->warp_count; i++)
         free(cta->warps[i]);
     free(cta->warps);
@@ -85,8 +87,7 @@ void cta_end(struct cta *cta) {
 }
 
 /* ---- words ---- */
-static void append(char *text, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void append(char *text, size_t capacity, const char *format, ...) {
+void exec_append(char *text, size_t capacity, const char *format, ...) {
     size_t used = strlen(text);
     if (used + 1 >= capacity) return;
     va_list list;
@@ -96,23 +97,23 @@ static void append(char *text, size_t capacity, const char *format, ...) {
 }
 
 /* "kernel NAME, FILE:LINE (PTX line N: `text`)" */
-static void append_place(const struct exec *x, u32 pc, char *text, size_t capacity) {
+void exec_append_place(const struct exec *x, u32 pc, char *text, size_t capacity) {
     const struct code *c = x->code;
     const struct where *w = &c->where[pc];
     const char *file = NULL;
     unsigned line = c->lines && c->lines->template_line ? c->lines->template_line(c->lines->self, w->line, &file) : 0;
-    append(text, capacity, "kernel %s, ", x->warp->cta->grid->fn->name);
-    if (file) append(text, capacity, "%s:%u (", file, line);
-    append(text, capacity, "PTX line %u: `%.*s`%s", w->line, (int)(w->length < 240 ? w->length : 240),
-           c->source + w->text, file ? ")" : "");
+    exec_append(text, capacity, "kernel %s, ", x->warp->cta->grid->fn->name);
+    if (file) exec_append(text, capacity, "%s:%u (", file, line);
+    exec_append(text, capacity, "PTX line %u: `%.*s`%s", w->line, (int)(w->length < 240 ? w->length : 240),
+                c->source + w->text, file ? ")" : "");
 }
 
-static void append_thread(const struct exec *x, unsigned lane, char *text, size_t capacity) {
+void exec_append_thread(const struct exec *x, unsigned lane, char *text, size_t capacity) {
     const struct cta *cta = x->warp->cta;
     const unsigned *b = cta->grid->block;
     unsigned thread = thread_of(x, lane);
-    append(text, capacity, "thread (%u,%u,%u) of block (%u,%u,%u)", thread % b[0], thread / b[0] % b[1],
-           thread / b[0] / b[1], cta->index[0], cta->index[1], cta->index[2]);
+    exec_append(text, capacity, "thread (%u,%u,%u) of block (%u,%u,%u)", thread % b[0], thread / b[0] % b[1],
+                thread / b[0] / b[1], cta->index[0], cta->index[1], cta->index[2]);
 }
 
 int exec_fault(struct exec *x, unsigned lane, int code, const char *format, ...) {
@@ -132,10 +133,10 @@ void exec_fault_complete(struct exec *x, u32 pc) {
     what[sizeof what - 1] = 0;
     char *text = x->fault->text;
     text[0] = 0;
-    append_place(x, pc, text, sizeof x->fault->text);
-    append(text, sizeof x->fault->text, ", ");
-    append_thread(x, x->fault_lane, text, sizeof x->fault->text);
-    append(text, sizeof x->fault->text, ": %s", what);
+    exec_append_place(x, pc, text, sizeof x->fault->text);
+    exec_append(text, sizeof x->fault->text, ", ");
+    exec_append_thread(x, x->fault_lane, text, sizeof x->fault->text);
+    exec_append(text, sizeof x->fault->text, ": %s", what);
 }
 
 /* Within the last accesses: a loop that waits makes few a turn, and has made many turns. */
@@ -149,56 +150,60 @@ static bool polled_lately(const struct exec *x) {
 }
 
 static void append_poll(const struct exec *x, char *text, size_t capacity) {
-    append(text, capacity, "; last polled address 0x%llx (%llu polls), value there",
-           (unsigned long long)x->poll_address, (unsigned long long)x->poll_count);
+    exec_append(text, capacity, "; last polled address 0x%llx (%llu polls), value there",
+                (unsigned long long)x->poll_address, (unsigned long long)x->poll_count);
     for (unsigned i = 0; i < x->poll_bytes; i += 4) {
         u32 word = 0;
         memcpy(&word, x->poll_value + i, x->poll_bytes - i < 4 ? x->poll_bytes - i : 4);
-        append(text, capacity, " 0x%08x", word);
+        exec_append(text, capacity, " 0x%08x", word);
     }
-    append(text, capacity, ", by ");
-    append_place(x, x->poll_pc, text, capacity);
+    exec_append(text, capacity, ", by ");
+    exec_append_place(x, x->poll_pc, text, capacity);
 }
 
-static void append_shared(const struct exec *x, u64 address, char *text, size_t capacity) {
+void exec_append_name(const struct exec *x, u64 address, char *text, size_t capacity) {
     const struct shared_name *name = x->code->shared;
     while (name && (address < name->offset || address - name->offset >= name->bytes))
         name = name->next;
     if (name)
-        append(text, capacity, " (%.*s + %llu)", (int)(name->length < 80 ? name->length : 80), name->name,
-               (unsigned long long)(address - name->offset));
+        exec_append(text, capacity, " (%.*s + %llu)", (int)(name->length < 80 ? name->length : 80), name->name,
+                    (unsigned long long)(address - name->offset));
+}
+
+static void append_shared(const struct exec *x, u64 address, char *text, size_t capacity) {
+    exec_append_name(x, address, text, capacity);
     const struct cta *cta = x->warp->cta;
     u64 offset = address - SHARED_BASE;
     u32 word;
     if (offset + sizeof word > cta->shared_bytes) return;
     memcpy(&word, cta->shared + offset, sizeof word);
-    append(text, capacity, ", the word there is 0x%08x", word);
+    exec_append(text, capacity, ", the word there is 0x%08x", word);
 }
 
 static void append_touch(const struct exec *x, unsigned store, char *text, size_t capacity) {
     const struct touch *touch = &x->touches[store];
-    append(text, capacity, "; last %s %s address 0x%llx", store ? "wrote" : "read",
-           touch->space == SPACE_SHARED ? "shared" : "global", (unsigned long long)touch->address);
+    exec_append(text, capacity, "; last %s %s address 0x%llx", store ? "wrote" : "read",
+                touch->space == SPACE_SHARED ? "shared" : "global", (unsigned long long)touch->address);
     if (touch->space == SPACE_SHARED) append_shared(x, touch->address, text, capacity);
-    append(text, capacity, ", by ");
-    append_place(x, touch->pc, text, capacity);
+    exec_append(text, capacity, ", by ");
+    exec_append_place(x, touch->pc, text, capacity);
 }
 
 void warp_describe(const struct warp *warp, char *text, size_t capacity) {
     static const char *const states[] = {"runs", "waits at a barrier", "waits at griddepcontrol.wait", "is done"};
     const struct exec *x = warp->exec;
     const struct cta *cta = warp->cta;
-    append(text, capacity, "warp %u of block (%u,%u,%u) %s", warp->index, cta->index[0], cta->index[1], cta->index[2],
-           states[warp->state]);
+    exec_append(text, capacity, "warp %u of block (%u,%u,%u) %s", warp->index, cta->index[0], cta->index[1],
+                cta->index[2], states[warp->state]);
     if (warp->state == WARP_DONE) return;
     for (unsigned i = 0; i < x->group_count; i++) {
-        append(text, capacity, "%s threads 0x%08x at ", i ? ";" : ":", x->groups[i].mask);
-        append_place(x, x->groups[i].pc, text, capacity);
+        exec_append(text, capacity, "%s threads 0x%08x at ", i ? ";" : ":", x->groups[i].mask);
+        exec_append_place(x, x->groups[i].pc, text, capacity);
     }
     for (unsigned i = 0; i < x->parked_count; i++) {
-        append(text, capacity, "%s threads 0x%08x wait for threads 0x%08x at ", i + x->group_count ? ";" : ":",
-               x->parked[i].lanes, x->at_barrier ? 0 : x->parked[i].members & ~x->parked[i].lanes);
-        append_place(x, x->parked[i].pc, text, capacity);
+        exec_append(text, capacity, "%s threads 0x%08x wait for threads 0x%08x at ", i + x->group_count ? ";" : ":",
+                    x->parked[i].lanes, x->at_barrier ? 0 : x->parked[i].members & ~x->parked[i].lanes);
+        exec_append_place(x, x->parked[i].pc, text, capacity);
     }
     if (warp->state != WARP_READY) return;
     if (polled_lately(x)) append_poll(x, text, capacity);

@@ -33,8 +33,9 @@ static void scatter_predicate(struct exec *x, const struct part *parts, unsigned
 }
 
 int sync_warp(struct exec *x, const struct part *parts, unsigned count, u32 members) {
-    (void)parts, (void)count, (void)members;
+    (void)parts, (void)count;
     world_barrier(x->world, x->warp, false);
+    if (x->copies) copies_meet(x, members);
     return RUN_NEXT;
 }
 
@@ -171,9 +172,9 @@ int sync_elect(struct exec *x, const struct part *parts, unsigned count, u32 mem
     return RUN_NEXT;
 }
 
-/* ---- ldmatrix, stmatrix: lane 8 i + r names row r of matrix i; thread t holds elements 2 (t % 4), + 1 of row t / 4
- * ---- */
-static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP], u8 *spare) {
+/* ---- ldmatrix, stmatrix: lane 8 i + r names row r of matrix i; thread t holds elements 2 (t % 4), + 1 of row t / 4;
+ * bytes of a cp.async must be in the sight of the whole warp ---- */
+static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP], u8 *spare, enum access access) {
     u64 address[WARP];
     for (u32 l = 0; l < WARP; l++)
         rows[l] = spare; /* of matrices that are not asked for */
@@ -189,7 +190,8 @@ static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP], u8 *
                        (unsigned long long)at);
             return false;
         }
-        if (!(rows[l] = window_at(x, l, SPACE_SHARED, at, 16))) return false;
+        if (!(rows[l] = window_at(x, l, SPACE_SHARED, at, 16, ACCESS_NONE))) return false;
+        if (x->warp->cta->copies && !copies_permit(x, l, x->live, at - SHARED_BASE, 16, access)) return false;
     }
     return true;
 }
@@ -204,7 +206,7 @@ int sync_ldmatrix(struct exec *x, const struct part *parts, unsigned count, u32 
     u8 *rows[WARP], spare[16] = {0};
     (void)members;
     if (count > 1) return split_warp(x, parts);
-    if (!matrix_rows(x, o, rows, spare)) return RUN_FAULT;
+    if (!matrix_rows(x, o, rows, spare, ACCESS_READ)) return RUN_FAULT;
     for (u32 i = 0; i < o->count; i++) {
         u32 *d = AT(x, x->code->extra[o->extra + i]);
         for (u32 t = 0; t < WARP; t++) {
@@ -226,7 +228,7 @@ int sync_stmatrix(struct exec *x, const struct part *parts, unsigned count, u32 
     u8 *rows[WARP], spare[16] = {0};
     (void)members;
     if (count > 1) return split_warp(x, parts);
-    if (!matrix_rows(x, o, rows, spare)) return RUN_FAULT;
+    if (!matrix_rows(x, o, rows, spare, ACCESS_WRITE)) return RUN_FAULT;
     for (u32 i = 0; i < o->count; i++) {
         const u32 *s = AT(x, x->code->extra[o->extra + i]);
         for (u32 t = 0; t < WARP; t++) {

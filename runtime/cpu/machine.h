@@ -115,7 +115,9 @@ struct cta {
         triggered; /* set by exec when any thread executes griddepcontrol.launch_dependents; the world half counts it */
     unsigned live_warps; /* set by cta_start; exec decrements it as it returns STEP_DONE (once a warp); world only reads
                             it */
-    void *exec;          /* barriers and such */
+    unsigned copies, copies_flying; /* set by exec: asynchronous copies (cp.async) it keeps track of; those of them
+                                       whose bytes have not landed */
+    void *exec;                     /* barriers and such */
 };
 
 /* Creates the warps of a CTA that the world half has just placed (grid, index, linear set; rest zero). 0, or -1 out of
@@ -142,6 +144,10 @@ enum step_result warp_step(struct world *world, struct warp *warp, uint32_t pick
 enum step_result warp_run(struct world *world, struct warp *warp, unsigned budget, uint64_t *ran, uint64_t *threads,
                           struct fault *fault);
 
+/* Lands some of the CTA's asynchronous copies, as world_chance says: the adversary calls it between steps. false:
+ * *fault is filled (a source that is no longer there). */
+bool cta_land_copies(struct world *world, struct cta *cta, struct fault *fault);
+
 /* What the warp waits for, for the no-progress report: kernel, CTA, warp, template line, the instruction, address of
  * its last polled load and the value seen there. Appends to text. */
 void warp_describe(const struct warp *warp, char *text, size_t capacity);
@@ -152,7 +158,7 @@ uint64_t warp_touched(const struct warp *warp);
 uint64_t warp_state_hash(const struct warp *warp, uint64_t *steps);
 
 /* ---- memory and time (world half, called by exec) ------------------------------------------------ */
-enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
+enum access { ACCESS_NONE = 0, ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum order { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };
 enum scope { SCOPE_NONE, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
 
@@ -178,6 +184,8 @@ void world_fence(struct world *world, struct warp *warp, unsigned thread, enum o
  * before is from here on ordered before a later fence or release by any of its threads. Without a call only a thread's
  * own stores are. */
 void world_barrier(struct world *world, struct warp *warp, bool whole_cta);
+/* The adversary's dice, true once in `one_in`; always false in the fair schedule, which draws nothing. */
+bool world_chance(struct world *world, unsigned one_in);
 /* The virtual globaltimer in ns. */
 uint64_t world_time(const struct world *world);
 unsigned world_smid(const struct warp *warp);

@@ -283,5 +283,6 @@ encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, enco
     encode_index, encode_exit, encode_trap, encode_nothing, encode_fence, encode_barrier, encode_warp_sync, encode_shfl,
     encode_vote, encode_match, encode_redux, encode_elect, encode_activemask, encode_mma, encode_ldmatrix,
     encode_stmatrix, encode_grid_wait, encode_grid_launch, encode_prefetch, encode_multimem, encode_logic_predicate,
-    encode_carry, encode_bfi, encode_policy, encode_call, encode_testp;
+    encode_carry, encode_bfi, encode_policy, encode_call, encode_testp, encode_copy, encode_copy_group,
+    encode_copy_mbarrier;
 #endif

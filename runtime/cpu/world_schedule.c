@@ -39,6 +39,8 @@ static enum step_result step_warp(struct world *world, struct warp *warp, struct
     enum step_result result = STEP_RAN;
     for (unsigned i = 0; i < burst.budget && result == STEP_RAN && !warp->polled; i++) {
         unsigned count = 0;
+        if (warp->cta->copies_flying && world_chance(world, 12) && !cta_land_copies(world, warp->cta, fault))
+            return STEP_FAULT;
         result = warp_step(world, warp, (uint32_t)world_random(world), &count, fault);
         *ran += count > 0;
         *threads += count;
@@ -54,6 +56,12 @@ static void note_flags(struct world *world, struct warp *warp, struct watch *wat
         world_progressed(world);
     }
     warp->polled = warp->progressed = warp->read_timer = false;
+}
+
+static void fail_in(struct world *world, const struct launch *launch, struct fault *fault) {
+    text_add(fault->text, sizeof fault->text, " [device %d, grid %llu]", launch->grid.device->ordinal,
+             (unsigned long long)launch->grid.id);
+    world_fail(world, fault);
 }
 
 struct outcome {
@@ -77,9 +85,7 @@ static struct outcome run_warp(struct world *world, struct resident *resident, s
     world->counters.thread_instructions += threads;
     note_flags(world, warp, &resident->watches[warp->index]);
     if (result == STEP_FAULT) {
-        text_add(fault.text, sizeof fault.text, " [device %d, grid %llu]", launch->grid.device->ordinal,
-                 (unsigned long long)launch->grid.id);
-        world_fail(world, &fault);
+        fail_in(world, launch, &fault);
         return (struct outcome){.ran = true};
     }
     return (struct outcome){.ran = ran > 0 || result == STEP_DONE, .ended = grid_after_step(world, resident)};
@@ -181,22 +187,46 @@ static struct device *pick_device(struct world *world, const unsigned *runnable)
     return NULL;
 }
 
+/* Asynchronous copies of a CTA land now and then, whether or not it is its turn. */
+static void land_copies(struct world *world, struct resident *resident) {
+    struct fault fault;
+    if (!resident->cta.copies_flying || !world_chance(world, 4)) return;
+    fault.code = 0;
+    fault.text[0] = 0;
+    if (!cta_land_copies(world, &resident->cta, &fault)) fail_in(world, resident->launch, &fault);
+}
+
+static void land_somewhere(struct world *world) {
+    const struct device *device = &world->devices[world_below(world, (uint32_t)world->device_count)];
+    if (device->resident_count) land_copies(world, device->residents[world_below(world, device->resident_count)]);
+}
+
+static bool copies_fly(const struct device *device) {
+    for (unsigned i = 0; i < device->resident_count; i++)
+        if (device->residents[i]->cta.copies_flying) return true;
+    return false;
+}
+
 static bool run_adverse_round(struct world *world) {
     unsigned runnable[MAX_DEVICES], picks = 0;
-    bool ran = false;
+    bool ran = false, flying = false;
     for (int d = 0; d < world->device_count; d++) {
         runnable[d] = count_runnable(&world->devices[d]);
         picks += runnable[d];
+        flying |= copies_fly(&world->devices[d]);
         change_speed(world, &world->devices[d]);
     }
     world->turns_a_round = picks ? picks : 1;
     for (unsigned p = 0; p < picks && !world->faulted; p++) {
         world->turn++;
         if (world->wire.flying) wire_land_due(world);
+        if (flying) land_somewhere(world);
         struct device *device = pick_device(world, runnable);
         struct warp *warp = device ? pick_warp(world, device) : NULL;
         if (!warp) continue;
         struct resident *resident = (struct resident *)(void *)warp->cta;
+        land_copies(world, resident);
+        if (world->faulted) break;
         ran |= run_warp(world, resident, warp, pick_burst(world)).ran;
     }
     return ran;

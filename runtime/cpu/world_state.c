@@ -102,6 +102,10 @@ uint32_t world_below(struct world *world, uint32_t bound) {
     return (uint32_t)((world_random(world) >> 32) * bound >> 32);
 }
 
+bool world_chance(struct world *world, unsigned one_in) {
+    return world->options.schedule == DCPKCPU_RANDOM && world_below(world, one_in) == 0;
+}
+
 void text_add(char *text, size_t capacity, const char *format, ...) {
     size_t used = strlen(text);
     if (used + 1 >= capacity) return;
