@@ -59,6 +59,7 @@ void bytes_file(uint64_t length, const char *header, size_t header_size, const v
     for (int i = 0; i < 8; i++) {
         little[i] = (unsigned char)(length >> (8 * i));
     }
+    remove(bytes_path); /* some file systems bring a file to disk when its bytes are replaced */
     FILE *file = fopen(bytes_path, "wb");
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_eq(fwrite(little, 1, 8, file), 8);
