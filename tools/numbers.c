@@ -68,6 +68,20 @@ uint32_t bf16_steps(uint16_t a, uint16_t b) {
     return (uint32_t)(place_a > place_b ? place_a - place_b : place_b - place_a);
 }
 
+double bf16_ulp_error(uint16_t got, uint16_t want, double magnitude) {
+    double value = bf16_to_double(got), ideal = bf16_to_double(want);
+    if (bf16_is_nan(want) || bf16_is_nan(got)) {
+        return bf16_is_nan(want) && bf16_is_nan(got) ? 0 : INFINITY;
+    }
+    if (isinf(value) || isinf(ideal)) {
+        return value == ideal ? 0 : INFINITY;
+    }
+    if (magnitude == 0) {
+        return value == 0 ? 0 : INFINITY;
+    }
+    return fabs(value - ideal) / bf16_ulp(magnitude);
+}
+
 uint8_t e4m3_from_double(double value) {
     if (isnan(value)) {
         return E4M3_NAN;

@@ -18,6 +18,10 @@ double bf16_ulp(double value);
 /* How many BF16 numbers lie from a to b; +0 and -0 are one. NaN against NaN 0, NaN against a number UINT32_MAX. */
 uint32_t bf16_steps(uint16_t a, uint16_t b);
 
+/* Error of `got` in BF16 ulp of `magnitude`; infinity for a NaN or an infinity where `want` has none, or the other way.
+ */
+double bf16_ulp_error(uint16_t got, uint16_t want, double magnitude);
+
 /* OCP E4M3 "fn": nearest, ties to even, saturating at +-448; NaN to 0x7F. */
 uint8_t e4m3_from_double(double value);
 double e4m3_to_double(uint8_t bits); /* 0x7F and 0xFF are NaN */

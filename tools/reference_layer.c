@@ -111,29 +111,43 @@ static const uint8_t *key_at(const struct reference_decode *in, int32_t request,
     return in->cache + (size_t)page * in->page_stride + (size_t)(key % in->page) * TOKEN;
 }
 
+/* The request's first `keys` keys on this rank as numbers, [keys, 576]. */
+static void read_keys(const struct reference_decode *in, int32_t request, int32_t keys, float *out) {
+    float value[256];
+    for (int i = 0; i < 256; i++) {
+        value[i] = (float)e4m3_to_double((uint8_t)i); /* exact */
+    }
+    for (int32_t c = 0; c < keys; c++) {
+        const uint8_t *key = key_at(in, request, c);
+        for (int i = 0; i < TOKEN; i++) {
+            out[(size_t)c * TOKEN + (size_t)i] = value[key[i]];
+        }
+    }
+}
+
 /* One row: its visible keys' scores in z. */
-static void attend(const struct reference_decode *in, int32_t request, const uint8_t *query, int32_t keys, double *z,
-                   double *row, double *lse) {
+static void attend(const struct reference_decode *in, const uint8_t *query, int32_t keys, const float *key, double *z,
+                   double *row, double *lse, double *most) {
     double top = -INFINITY, sum = 0, q[TOKEN];
     for (int i = 0; i < TOKEN; i++) {
         q[i] = e4m3_to_double(query[i]);
     }
+    *most = 0;
     for (int32_t c = 0; c < keys; c++) {
-        const uint8_t *key = key_at(in, request, c);
         double dot = 0;
         for (int i = 0; i < TOKEN; i++) {
-            dot += q[i] * e4m3_to_double(key[i]);
+            dot += q[i] * (double)key[(size_t)c * TOKEN + (size_t)i];
         }
         z[c] = dot * in->softmax_scale * 1.4426950408889634;
         top = fmax(top, z[c]);
+        *most = fmax(*most, fabs(z[c]));
     }
     double scale = in->rounded ? ceil(top) - 8 : top;
     for (int32_t c = 0; c < keys; c++) {
-        const uint8_t *key = key_at(in, request, c);
         double p = exp2(z[c] - scale), weight = in->rounded ? e4m3_to_double(e4m3_from_double(p)) : p;
         sum += p;
         for (int l = 0; weight != 0 && l < REF_LATENT; l++) {
-            row[l] += weight * e4m3_to_double(key[l]);
+            row[l] += weight * (double)key[(size_t)c * TOKEN + (size_t)l];
         }
     }
     for (int l = 0; l < REF_LATENT; l++) {
@@ -142,19 +156,34 @@ static void attend(const struct reference_decode *in, int32_t request, const uin
     *lse = keys > 0 ? log2(sum) + scale : -INFINITY;
 }
 
+/* Local keys that token row b sees. */
+static int32_t visible(const struct reference_decode *in, int32_t b) {
+    int32_t request = b / in->q, n = in->totals[request] - (in->q - 1) + b % in->q;
+    int32_t keys = reference_local(n, in->dcp, in->rank, in->interleave);
+    int32_t length = in->lens[request] > 0 ? in->lens[request] : 0;
+    return keys < length ? keys : length;
+}
+
 void reference_decode(const struct reference_decode *in, double *rows, double *lse) {
     memset(rows, 0, (size_t)in->batch * (size_t)in->heads_all * REF_LATENT * sizeof *rows);
-    for (int32_t b = 0; b < in->batch; b++) {
-        int32_t request = b / in->q, n = in->totals[request] - (in->q - 1) + b % in->q;
-        int32_t keys = reference_local(n, in->dcp, in->rank, in->interleave);
-        int32_t length = in->lens[request] > 0 ? in->lens[request] : 0;
-        keys = keys < length ? keys : length;
-        double *z = malloc(((size_t)keys + 1) * sizeof *z);
-        for (int32_t g = 0; z && g < in->heads_all; g++) {
-            size_t at = (size_t)b * (size_t)in->heads_all + (size_t)g;
-            attend(in, request, in->query + at * TOKEN, keys, z, rows + at * REF_LATENT, lse + at);
+    for (int32_t first = 0; first < in->batch; first += in->q) {
+        size_t longest = (size_t)visible(in, first + in->q - 1) + 1;
+        double *z = malloc(longest * sizeof *z), most;
+        float *key = malloc(longest * TOKEN * sizeof *key);
+        if (!z || !key) {
+            abort(); /* a reference without memory has no answer to give */
+        }
+        read_keys(in, first / in->q, (int32_t)longest - 1, key);
+        for (size_t i = 0; i < (size_t)in->q * (size_t)in->heads_all; i++) {
+            size_t at = (size_t)first * (size_t)in->heads_all + i;
+            int32_t keys = visible(in, first + (int32_t)i / in->heads_all);
+            attend(in, in->query + at * TOKEN, keys, key, z, rows + at * REF_LATENT, lse + at, &most);
+            if (in->most) {
+                in->most[at] = most;
+            }
         }
         free(z);
+        free(key);
     }
 }
 

@@ -123,28 +123,13 @@ static dcpk_status check_query(const struct scenario *s, const struct use *use, 
 
 /* ---- dcp_value ----------------------------------------------------------------------------------- */
 
-/* Worst error in BF16 ulp of the magnitude; infinity for a NaN or an infinity in the wrong place. */
-static double value_error(uint16_t got, uint16_t want, double magnitude) {
-    double value = bf16_to_double(got), ideal = bf16_to_double(want);
-    if (bf16_is_nan(want) || bf16_is_nan(got)) {
-        return bf16_is_nan(want) && bf16_is_nan(got) ? 0 : INFINITY;
-    }
-    if (isinf(value) || isinf(ideal)) {
-        return value == ideal ? 0 : INFINITY;
-    }
-    if (magnitude == 0) {
-        return value == 0 ? 0 : INFINITY;
-    }
-    return fabs(value - ideal) / bf16_ulp(magnitude);
-}
-
 static void compare_values(const struct scenario *s, const struct use *use, const uint16_t *got, const uint16_t *want,
                            const double *magnitude, struct scenario_check *check) {
     double sums[2] = {0, 0};
     size_t width = (size_t)s->heads * REF_VALUE;
     for (size_t i = 0; i < (size_t)use->batch * width; i++) {
         int32_t row = (int32_t)(i / width);
-        double error = value_error(got[i], want[i], magnitude[i]), value = bf16_to_double(got[i]),
+        double error = bf16_ulp_error(got[i], want[i], magnitude[i]), value = bf16_to_double(got[i]),
                ideal = bf16_to_double(want[i]);
         if (use->totals[row / s->q] <= 0 && got[i] != 0) {
             error = INFINITY; /* padding is +0, bit by bit */

@@ -1,0 +1,36 @@
+/* whole.h - what the suites of the whole layer share: a layer and how it runs, as one text; run and judged.
+ * Suites run from the project's folder. */
+#ifndef TESTS_WHOLE_H
+#define TESTS_WHOLE_H
+
+#include <tests/exchange.h>
+#include <tools/layer_judge.h>
+#include <tools/layer_make.h>
+#include <tools/layer_run.h>
+
+/* Words of a text: keys of keys.def, and
+ *   context=L1,L2,...  steps=N  seed=N  sigma=X  mean=X  pitch=N (more elements)  gap=N (bytes between pages)
+ *   form=fused|wait|pushed|cycle  phased=1  chain=1  random=N (seed of the adversary; 0: fair)
+ *   eps=X  softmax=X  q_scale=X  k_scale=X  theta=X */
+struct whole {
+    char text[512];
+    int32_t contexts[64];
+    struct layer_make make;
+    struct layer_run_options options;
+    dcpk_spec keys;
+    dcpkcpu_options cpu;
+    struct layer_case *layer;
+    struct layer_run *run;
+    struct layer_bounds bounds;
+    struct layer_judgement judged;
+};
+
+/* The text read, the layer made. A wrong text fails the test. */
+void whole_make(struct whole *whole, dcpk_gen *gen, const char *text);
+/* The layer on the CPU device, run and judged. */
+void whole_run(struct whole *whole);
+void whole_close(struct whole *whole);
+/* All of it; fails the test with the first thing wrong. */
+void whole_must_be_right(dcpk_gen *gen, const char *text);
+
+#endif

@@ -1,0 +1,250 @@
+/* layer_launch.c - the kernels of a layer run: specs, loading, launches of a step in each form.
+ * May call: include/dcpk. Must not: look at results. */
+#include <tools/layer_run_inside.h>
+
+#include <tools/tool_error.h>
+
+#include <string.h>
+
+static const char *const phase_kernel[PHASE_COUNT] = {"query_norm", "mla_query",  "mla_query",  "query_push",
+                                                      "query_wait", "query_copy", "mla_decode", "dcp_value"};
+
+/* ---- specs --------------------------------------------------------------------------------------- */
+
+static void spec_of(const struct layer_run *run, enum layer_phase phase, dcpk_spec *spec) {
+    kernel_set_spec(&run->base, phase_kernel[phase], spec);
+    if (phase == PHASE_FUSED) {
+        spec->store_qc = run->layer->q_lora != 0;
+    }
+    if (phase == PHASE_QUERY) {
+        spec->poll = 0;
+        spec->store_qc = 0;
+    }
+}
+
+/* Whether mla_query of LAYER_FUSED leaves the waiting to query_wait. */
+static bool fused_waits(const struct layer_run *run) {
+    dcpk_spec spec;
+    spec_of(run, PHASE_FUSED, &spec);
+    return dcpk_spec_resolve(&spec, NULL) == DCPK_OK && spec.poll == 0;
+}
+
+static bool phase_runs(const struct layer_run *run, int32_t form, enum layer_phase phase) {
+    bool boxed = run->layer->dcp > 1;
+    switch (phase) {
+    case PHASE_NORM:
+        return form == LAYER_WAIT && run->layer->q_lora != 0;
+    case PHASE_FUSED:
+        return form == LAYER_FUSED;
+    case PHASE_QUERY:
+        return form == LAYER_WAIT;
+    case PHASE_PUSH:
+        return form == LAYER_PUSHED && boxed;
+    case PHASE_WAIT:
+        return boxed && (form != LAYER_FUSED || fused_waits(run));
+    case PHASE_COPY:
+        return boxed;
+    default:
+        return true;
+    }
+}
+
+static bool phase_used(const struct layer_run *run, enum layer_phase phase) {
+    for (int32_t form = 0; form < LAYER_FORMS; form++) {
+        if (run->forms[form] && phase_runs(run, form, phase)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+dcpk_status layer_specs_check(struct layer_run *run, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    for (int phase = 0; phase < PHASE_COUNT && status == DCPK_OK; phase++) {
+        dcpk_spec spec;
+        spec_of(run, (enum layer_phase)phase, &spec);
+        if (phase_used(run, (enum layer_phase)phase)) {
+            status = dcpk_spec_resolve(&spec, error);
+        }
+    }
+    return status;
+}
+
+dcpk_status layer_kernels_load(struct layer_run *run, dcpk_error *error) {
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        dcpk_spec spec;
+        if (!phase_used(run, (enum layer_phase)phase)) {
+            continue;
+        }
+        spec_of(run, (enum layer_phase)phase, &spec);
+        dcpk_status status = dcpk_spec_resolve(&spec, error);
+        for (int32_t r = 0; r < run->group.dcp && status == DCPK_OK; r++) {
+            const struct group_rank *rank = &run->group.rank[r];
+            status = kernel_set_load(run->set, &spec, rank->device, rank->stream, &run->rank[r].kernels[phase], error);
+        }
+        if (status != DCPK_OK) {
+            return status;
+        }
+    }
+    return DCPK_OK;
+}
+
+void layer_kernels_free(struct layer_run *run) {
+    for (int32_t r = 0; r < run->group.dcp; r++) {
+        for (int phase = 0; phase < PHASE_COUNT; phase++) {
+            dcpk_kernel_free(run->rank[r].kernels[phase], NULL);
+        }
+    }
+}
+
+/* ---- launches ------------------------------------------------------------------------------------ */
+
+static void fill_args(const struct layer_run *run, int32_t s, int32_t r, dcpk_args *args) {
+    const struct layer_case *l = run->layer;
+    const struct layer_rank_run *rank = &run->rank[r];
+    const struct device_step *step = &rank->steps[s];
+    *args = (dcpk_args){.size = sizeof *args,
+                        .qkv = step->qkv,
+                        .q_a_norm = rank->q_a_norm,
+                        .qc = step->qc.address,
+                        .pitch = (uint32_t)l->steps[s].rank[r].pitch,
+                        .eps = (float)l->eps,
+                        .query = l->dcp == 1 ? step->seen.address : step->ready,
+                        .rows = step->rows.address,
+                        .rows_lse = step->lse.address,
+                        .lens = step->lens,
+                        .totals = step->totals,
+                        .kv_b = rank->kv_b,
+                        .gate = l->gate ? step->qkv + 2 * layer_gate_at(l) : 0,
+                        .output = step->output.address,
+                        .use_parity = rank->opened & 1,
+                        .kv_a_norm = rank->kv_a_norm,
+                        .w_q_b = rank->w_q_b,
+                        .qf = step->qf,
+                        .cos_sin = step->cos_sin,
+                        .slots = step->slots,
+                        .kv_cache = rank->cache.address,
+                        .page_stride = rank->page_stride,
+                        .q_scale_inv = (float)l->q_scale_inv,
+                        .k_scale_inv = (float)l->k_scale_inv,
+                        .block_table = step->block_table,
+                        .max_pages = (uint32_t)l->steps[s].rank[r].max_pages,
+                        .softmax_scale = (float)(l->softmax_scale / (l->q_scale_inv * l->k_scale_inv)),
+                        .output_scale = (float)(1 / l->k_scale_inv),
+                        .workspace = rank->workspace};
+}
+
+/* query_copy has a parameter of its own, so its box parameters are given here, too. */
+static dcpk_status launch_copy(struct layer_run *run, int32_t s, int32_t r, uint32_t flags, dcpk_error *error) {
+    const struct layer_rank_run *rank = &run->rank[r];
+    dcpk_box_shape shape = {.size = sizeof shape,
+                            .dcp = run->layer->dcp,
+                            .heads = run->layer->heads,
+                            .cap = run->base.cap,
+                            .qh = run->base.qh};
+    dcpk_box_layout layout = {.size = sizeof layout};
+    dcpk_entry_info info = {.size = sizeof info};
+    dcpk_status status = dcpk_box_layout_of(&shape, &layout, error);
+    if (status == DCPK_OK) {
+        status = dcpk_image_entry(dcpk_kernel_image(rank->kernels[PHASE_COPY]), 0, &info, error);
+    }
+    uint64_t base = status == DCPK_OK ? dcpk_box_base(run->group.rank[r].box) : 0;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } known[] = {{"control", base + layout.control}, {"q_box", base + layout.q}, {"seen", rank->steps[s].seen.address}};
+    uint64_t values[DCPK_IMAGE_MAX_PARAMS] = {0};
+    void *params[DCPK_IMAGE_MAX_PARAMS] = {NULL};
+    for (uint32_t i = 0; status == DCPK_OK && i < info.param_count; i++) {
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+            values[i] = strcmp(known[k].name, info.params[i].name) == 0 ? known[k].value : values[i];
+        }
+        params[i] = &values[i];
+    }
+    return status == DCPK_OK
+               ? dcpk_kernel_launch_raw(rank->kernels[PHASE_COPY], 0, params, run->group.rank[r].stream, flags, error)
+               : status;
+}
+
+static uint32_t entries_of(const struct layer_run *run, int32_t r, enum layer_phase phase) {
+    return dcpk_image_entry_count(dcpk_kernel_image(run->rank[r].kernels[phase]));
+}
+
+static dcpk_status launch(struct layer_run *run, int32_t s, int32_t r, enum layer_phase phase, uint32_t entry,
+                          uint32_t flags, dcpk_error *error) {
+    dcpk_args args;
+    struct layer_rank_run *rank = &run->rank[r];
+    if (phase == PHASE_COPY) {
+        return launch_copy(run, s, r, flags, error);
+    }
+    fill_args(run, s, r, &args);
+    dcpk_box *box = phase == PHASE_NORM ? NULL : run->group.rank[r].box;
+    dcpk_status status =
+        dcpk_kernel_launch(rank->kernels[phase], entry, &args, box, run->group.rank[r].stream, flags, error);
+    if (status == DCPK_OK && phase == PHASE_VALUE && entry + 1 == entries_of(run, r, phase)) {
+        rank->opened++;
+    }
+    return status;
+}
+
+dcpk_status layer_launch_rank(struct layer_run *run, int32_t s, int32_t r, dcpk_error *error) {
+    uint32_t flags = (run->options.chain ? DCPK_LAUNCH_CHAIN_WAITS : 0) | DCPK_LAUNCH_FIRST;
+    int32_t form = layer_form_of(run, s);
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        if (!phase_runs(run, form, (enum layer_phase)phase)) {
+            continue;
+        }
+        for (uint32_t entry = 0; entry < entries_of(run, r, (enum layer_phase)phase); entry++) {
+            dcpk_status status = launch(run, s, r, (enum layer_phase)phase, entry, flags, error);
+            if (status != DCPK_OK) {
+                return status;
+            }
+            flags &= ~(uint32_t)DCPK_LAUNCH_FIRST;
+        }
+    }
+    return DCPK_OK;
+}
+
+/* One phase's row: the spec that this phase launches. */
+static struct kernel_row *row_of(const struct layer_run *run, enum layer_phase phase) {
+    char text[512];
+    dcpk_spec spec;
+    spec_of(run, phase, &spec);
+    if (dcpk_spec_resolve(&spec, NULL) != DCPK_OK) {
+        return NULL;
+    }
+    dcpk_spec_format(&spec, text, sizeof text);
+    for (uint32_t i = 0; i < kernel_set_count(run->set); i++) {
+        if (strcmp(kernel_set_at(run->set, i)->spec, text) == 0) {
+            return kernel_set_at(run->set, i);
+        }
+    }
+    return NULL;
+}
+
+dcpk_status layer_launch_phased(struct layer_run *run, int32_t s, bool time, dcpk_error *error) {
+    int32_t form = layer_form_of(run, s);
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        if (!phase_runs(run, form, (enum layer_phase)phase)) {
+            continue;
+        }
+        double begin = tool_now();
+        for (uint32_t entry = 0; entry < entries_of(run, 0, (enum layer_phase)phase); entry++) {
+            dcpk_status status = DCPK_OK;
+            for (int32_t r = 0; r < run->group.dcp && status == DCPK_OK; r++) {
+                status = launch(run, s, r, (enum layer_phase)phase, entry, DCPK_LAUNCH_NO_PDL, error);
+            }
+            if (status == DCPK_OK) {
+                status = rank_group_sync(&run->group, error);
+            }
+            if (status != DCPK_OK) {
+                return status;
+            }
+        }
+        struct kernel_row *row = time ? row_of(run, (enum layer_phase)phase) : NULL;
+        if (row) {
+            row->run_seconds = tool_now() - begin;
+        }
+    }
+    return DCPK_OK;
+}

@@ -1,0 +1,273 @@
+/* layer_run.c - see layer_run.h: opening, running, closing, and the boxes' armed state at the end.
+ * May call: include/dcpk and the run's other files. Must not: know a kernel's arithmetic. */
+#include <tools/layer_run_inside.h>
+
+#include <tools/tool_error.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS_AHEAD = 128 }; /* of launches before the host waits; the protocol asks for at most 256 */
+
+void layer_run_options_init(struct layer_run_options *options, dcpk_gen *gen) {
+    *options = (struct layer_run_options){.gen = gen};
+}
+
+int32_t layer_form_of(const struct layer_run *run, int32_t step) {
+    return run->options.form == LAYER_CYCLE ? step % LAYER_FORMS : run->options.form;
+}
+
+void layer_blame(struct layer_run *run, uint64_t wrong, const char *format, ...) {
+    run->wrong += wrong;
+    if (wrong && run->first_wrong[0] == '\0') {
+        va_list list;
+        va_start(list, format);
+        vsnprintf(run->first_wrong, sizeof run->first_wrong, format, list);
+        va_end(list);
+    }
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+/* The caller's keys; the shape is the case's. */
+static void set_base(struct layer_run *run) {
+    const struct layer_case *l = run->layer;
+    static const int32_t ropes[] = {
+        [ROPE_NONE] = DCPK_ROPE_NONE, [ROPE_INTERLEAVED] = DCPK_ROPE_INTERLEAVED, [ROPE_HALF] = DCPK_ROPE_HALF};
+    dcpk_spec_init(&run->base, "layer");
+    if (run->options.keys) {
+        run->base = *run->options.keys;
+    }
+    run->base.heads = l->heads;
+    run->base.dcp = l->dcp;
+    run->base.batch = l->batch;
+    run->base.q = l->q;
+    run->base.page = l->page;
+    run->base.interleave = l->interleave;
+    run->base.q_lora = l->q_lora;
+    run->base.gate = l->gate;
+    run->base.rope = ropes[l->rope];
+    run->base.cap = l->cap ? l->cap : run->base.cap;
+    run->base.qh = l->qh ? l->qh : run->base.qh;
+    run->base.tiled_from = l->tiled_from ? l->tiled_from : run->base.tiled_from;
+    run->base.poll = l->dcp == 1 && run->base.poll == 0 ? DCPK_UNSET : run->base.poll;
+    if (l->dcp > 1 && run->base.cap == DCPK_UNSET) run->base.cap = l->batch > 64 ? l->batch : 64;
+    if (l->dcp > 1 && run->base.qh == DCPK_UNSET) run->base.qh = l->dcp * l->heads;
+}
+
+static dcpk_status open_group(struct layer_run *run, dcpk_error *error) {
+    const struct layer_run_options *o = &run->options;
+    bool allowed = run->base.publish == DCPK_PUBLISH_MULTICAST && !o->ask_environment;
+    bool ordered = o->phased && run->base.split == 1;
+    struct rank_group_options options = {.device = o->device,
+                                         .library = o->library,
+                                         .cpu = o->cpu,
+                                         .dcp = run->layer->dcp,
+                                         .multicast = allowed ? 1 : -1,
+                                         .allow_unwatched = run->base.watchdog == 0,
+                                         .pdl = o->phased ? 0 : -1,
+                                         .shared = ordered};
+    dcpk_status status = rank_group_open(&options, &run->group, error);
+    if (status != DCPK_OK || run->layer->dcp == 1) {
+        return status;
+    }
+    dcpk_box_shape shape = {.size = sizeof shape,
+                            .dcp = run->layer->dcp,
+                            .heads = run->layer->heads,
+                            .cap = run->base.cap,
+                            .qh = run->base.qh,
+                            .publish = run->base.publish == DCPK_UNSET ? DCPK_PUBLISH_PEER : run->base.publish,
+                            .bound_ns = o->bound_ns,
+                            .event_ordered = ordered};
+    return rank_group_connect(&run->group, &shape, error);
+}
+
+static dcpk_status set_up(struct layer_run *run, dcpk_error *error) {
+    const struct layer_run_options *o = &run->options;
+    char why[LAYER_SENTENCE];
+    if (!o->gen || o->form < 0 || o->form > LAYER_CYCLE || o->page_gap % 16 != 0 || run->layer->step_count < 1) {
+        return tool_fail(error, DCPK_E_ARG, "a layer run needs gen, a form, a step, and page_gap a multiple of 16");
+    }
+    if (!layer_case_check(run->layer, why)) {
+        return tool_fail(error, DCPK_E_ARG, "%s", why);
+    }
+    for (int32_t s = 0; s < run->layer->step_count; s++) {
+        run->forms[layer_form_of(run, s)] = true;
+    }
+    set_base(run);
+    run->set = kernel_set_new(o->gen);
+    return run->set ? layer_specs_check(run, error) : tool_fail(error, DCPK_E_NOMEM, "no memory for a layer run");
+}
+
+dcpk_status layer_run_open(const struct layer_run_options *options, const struct layer_case *layer,
+                           struct layer_run **out, dcpk_error *error) {
+    struct layer_run *run = calloc(1, sizeof *run);
+    if (!run) {
+        return tool_fail(error, DCPK_E_NOMEM, "no memory for a layer run");
+    }
+    run->options = *options;
+    run->layer = layer;
+    dcpk_status status = set_up(run, error);
+    if (status == DCPK_OK) {
+        status = open_group(run, error);
+    }
+    if (status == DCPK_OK) {
+        status = layer_kernels_load(run, error);
+    }
+    if (status == DCPK_OK) {
+        status = layer_memory_make(run, error);
+    }
+    if (status == DCPK_OK) {
+        status = layer_memory_inject(run, error);
+    }
+    if (status != DCPK_OK) {
+        layer_run_close(run);
+        return status;
+    }
+    *out = run;
+    return DCPK_OK;
+}
+
+void layer_run_close(struct layer_run *run) {
+    if (run) {
+        layer_kernels_free(run);
+        layer_memory_free(run);
+        rank_group_close(&run->group);
+        kernel_set_free(run->set);
+        free(run);
+    }
+}
+
+/* ---- running ------------------------------------------------------------------------------------- */
+
+static uint64_t count_disarmed(const uint32_t *words, uint64_t count, uint32_t armed, uint64_t *first) {
+    uint64_t wrong = 0;
+    for (uint64_t i = count; i-- > 0;) {
+        if (words[i] != armed) {
+            *first = i;
+            wrong++;
+        }
+    }
+    return wrong;
+}
+
+/* Every mailbox word armed again, the counters where the uses leave them, nobody dead. */
+static dcpk_status scan_box(struct layer_run *run, int32_t r, dcpk_error *error) {
+    const struct layer_case *l = run->layer;
+    dcpk_box_shape shape = {
+        .size = sizeof shape, .dcp = l->dcp, .heads = l->heads, .cap = run->base.cap, .qh = run->base.qh};
+    dcpk_box_layout layout = {.size = sizeof layout};
+    dcpk_status status = dcpk_box_layout_of(&shape, &layout, error);
+    char *bytes = status == DCPK_OK ? malloc(layout.shared_bytes) : NULL;
+    if (status == DCPK_OK) {
+        status = bytes ? dcpk_mem_read(run->group.rank[r].device, bytes, dcpk_box_base(run->group.rank[r].box),
+                                       layout.shared_bytes, error)
+                       : tool_fail(error, DCPK_E_NOMEM, "no memory to read a box");
+    }
+    if (status == DCPK_OK) {
+        uint64_t slots = 2 * (uint64_t)l->dcp * (uint64_t)run->base.cap * (uint64_t)l->heads;
+        const uint32_t *control = (const uint32_t *)(const void *)(bytes + layout.control);
+        uint32_t opened = run->rank[r].opened;
+        layer_blame(run, control[0] != opened || control[1] != opened - 1 || control[2] != 0,
+                    "rank %d: control block after %u uses: next %u, current %u, abort %u", r, opened, control[0],
+                    control[1], control[2]);
+        const struct {
+            const char *name;
+            uint64_t offset, words;
+            uint32_t armed;
+        } parts[] = {{"query", layout.q, 2 * (uint64_t)run->base.cap * (uint64_t)run->base.qh * LAYER_TOKEN / 4, ~0u},
+                     {"partial", layout.partial, slots * REF_LATENT / 2, 0x80000000u},
+                     {"LSE", layout.lse, slots, ~0u},
+                     {"ledger", layout.ledger, 2 * (uint64_t)l->dcp, ~0u}};
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            uint64_t first = 0;
+            const uint32_t *words = (const uint32_t *)(const void *)(bytes + parts[i].offset);
+            uint64_t wrong = count_disarmed(words, parts[i].words, parts[i].armed, &first);
+            layer_blame(run, wrong, "rank %d: %s mailbox: word %llu is %08x, armed is %08x", r, parts[i].name,
+                        (unsigned long long)first, words[first], parts[i].armed);
+        }
+    }
+    free(bytes);
+    return status;
+}
+
+static dcpk_status scan_all(struct layer_run *run, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    for (int32_t r = 0; r < run->group.dcp && run->group.dcp > 1 && status == DCPK_OK; r++) {
+        status = scan_box(run, r, error);
+    }
+    return status;
+}
+
+static dcpk_status launch_step(struct layer_run *run, int32_t s, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    if (run->options.phased) {
+        return layer_launch_phased(run, s, false, error);
+    }
+    for (int32_t r = 0; r < run->group.dcp && status == DCPK_OK; r++) {
+        status = layer_launch_rank(run, s, r, error);
+    }
+    return status == DCPK_OK && s % STEPS_AHEAD == STEPS_AHEAD - 1 ? rank_group_sync(&run->group, error) : status;
+}
+
+dcpk_status layer_run_all(struct layer_run *run, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    double begin = tool_now();
+    for (int32_t s = 0; s < run->layer->step_count && status == DCPK_OK; s++) {
+        status = launch_step(run, s, error);
+    }
+    if (status == DCPK_OK) {
+        status = rank_group_sync(&run->group, error);
+    }
+    run->seconds = tool_now() - begin;
+    if (status == DCPK_OK) {
+        status = layer_memory_read(run, error);
+    }
+    return status == DCPK_OK ? scan_all(run, error) : status;
+}
+
+dcpk_status layer_run_time(struct layer_run *run, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    for (int32_t form = 0; form < LAYER_FORMS && status == DCPK_OK; form++) {
+        for (int32_t s = run->layer->step_count - 1; run->forms[form] && s >= 0; s--) {
+            if (layer_form_of(run, s) == form) {
+                status = layer_launch_phased(run, s, true, error);
+                break;
+            }
+        }
+    }
+    return status;
+}
+
+/* ---- results ------------------------------------------------------------------------------------- */
+
+const struct layer_outcome *layer_run_outcome(const struct layer_run *run, int32_t step, int32_t rank) {
+    return &run->rank[rank].outcomes[step];
+}
+
+const uint8_t *layer_run_cache(const struct layer_run *run, int32_t rank) {
+    return run->rank[rank].cache_after;
+}
+
+const uint8_t *layer_run_cache_before(const struct layer_run *run, int32_t rank) {
+    return run->rank[rank].cache_before;
+}
+
+uint64_t layer_run_wrong(const struct layer_run *run, const char **first) {
+    *first = run->first_wrong;
+    return run->wrong;
+}
+
+struct kernel_set *layer_run_kernels(const struct layer_run *run) {
+    return run->set;
+}
+
+const struct rank_group *layer_run_group(const struct layer_run *run) {
+    return &run->group;
+}
+
+double layer_run_seconds(const struct layer_run *run) {
+    return run->seconds;
+}

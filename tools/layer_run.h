@@ -1,0 +1,80 @@
+/* layer_run.h - a layer_case on devices: D ranks, every kernel of the layer, all steps, everything read back.
+ *
+ * Owns devices, boxes, kernels and device memory of the run; the case stays the caller's and must outlive it. Uses
+ * include/dcpk and layer_expect.h. Judges nothing but what no kernel may touch (guards, gaps between pages) and the
+ * boxes' armed state. The template folders of `gen` must hold query_copy.ptx.lua (templates/checks). One run at a time
+ * on the CPU device. */
+#ifndef TOOLS_LAYER_RUN_H
+#define TOOLS_LAYER_RUN_H
+
+#include <dcpk/cpu.h>
+#include <tools/kernel_set.h>
+#include <tools/layer_case.h>
+#include <tools/rank_group.h>
+
+/* How a step's front runs; the rest is mla_decode, dcp_value. */
+enum layer_form {
+    LAYER_FUSED,  /* mla_query, which stores q_c and polls where its grid is resident (else query_wait follows) */
+    LAYER_WAIT,   /* query_norm, mla_query without polling, query_wait */
+    LAYER_PUSHED, /* the engine quantised the rows and filled the cache itself: query_push, query_wait */
+    LAYER_CYCLE   /* the three in turn, step by step */
+};
+
+enum layer_inject {
+    LAYER_INJECT_NONE,
+    LAYER_INJECT_CACHE,
+    LAYER_INJECT_QKV,
+    LAYER_INJECT_GATE,
+    LAYER_INJECT_WEIGHT,
+    LAYER_INJECT_TABLE
+};
+
+struct layer_run_options {
+    dcpk_gen *gen;
+    const char *device, *library; /* as dcpk_device_options.kind and .library */
+    const dcpkcpu_options *cpu;   /* as rank_group_options.cpu */
+    const dcpk_spec *keys;        /* arch and all keys but the case's own shape, as far as set; NULL: defaults */
+    int32_t form;                 /* enum layer_form */
+    int32_t phased; /* 1: kernel by kernel over all ranks with a synchronisation between, no PDL; with split=1 the box
+                       is event_ordered and ranks may share a device */
+    int32_t chain;  /* 1: launches say CHAIN_WAITS */
+    int32_t ask_environment; /* 1: DCPK_MULTICAST says whether publish=multicast is allowed; 0: it is */
+    uint64_t bound_ns;       /* of polls; 0: the box's default */
+    uint64_t page_gap;       /* bytes between pages of the cache, a multiple of 16 */
+    int32_t inject;          /* enum layer_inject: one bit of that input of rank 0, step 0, flipped on the device */
+};
+void layer_run_options_init(struct layer_run_options *options, dcpk_gen *gen);
+
+/* What one step left on one rank. Arrays as in layer_rank_step; the run's own. */
+struct layer_outcome {
+    int32_t form;     /* LAYER_FUSED, _WAIT or _PUSHED */
+    uint16_t *qc;     /* [batch, 1536]; NULL when none was asked for */
+    uint8_t *query;   /* [batch, D*H, 576] as the decode saw it */
+    uint16_t *rows;   /* [batch, D*H, 512] */
+    float *rows_lse;  /* [batch, D*H] */
+    uint16_t *output; /* [batch, H*128] */
+};
+
+struct layer_run;
+/* Opens devices, builds and loads every kernel, connects boxes, uploads everything. */
+dcpk_status layer_run_open(const struct layer_run_options *options, const struct layer_case *layer,
+                           struct layer_run **out, dcpk_error *error);
+void layer_run_close(struct layer_run *run); /* NULL is fine */
+/* All steps launched one after the other, ranks inside, one synchronisation at the end; everything read back. */
+dcpk_status layer_run_all(struct layer_run *run, dcpk_error *error);
+/* The last step of each form once more, phase by phase: fills run_seconds of the kernels' rows. After
+ * layer_run_all; what was read back stays. */
+dcpk_status layer_run_time(struct layer_run *run, dcpk_error *error);
+
+const struct layer_outcome *layer_run_outcome(const struct layer_run *run, int32_t step, int32_t rank);
+/* The rank's cache after the last step, [pages, page, 576] without gaps. */
+const uint8_t *layer_run_cache(const struct layer_run *run, int32_t rank);
+/* What the cache of the rank must start from: the case's, with the rows of LAYER_PUSHED steps in it. */
+const uint8_t *layer_run_cache_before(const struct layer_run *run, int32_t rank);
+/* Words and bytes that nobody may have changed, or not re-armed, and the first of them. */
+uint64_t layer_run_wrong(const struct layer_run *run, const char **first);
+struct kernel_set *layer_run_kernels(const struct layer_run *run);
+const struct rank_group *layer_run_group(const struct layer_run *run);
+double layer_run_seconds(const struct layer_run *run); /* of layer_run_all's launches and wait */
+
+#endif
