@@ -57,6 +57,11 @@ static const struct kind {
      "%r2, %r2, 1; add.u32 %r2, %r2, %r5;\n",
      2000},
     {"ldmatrix", "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r4, %r5, %r6, %r7}, [%r20]; add.u32 %r2, %r2, 1;\n", 1000},
+    {"cp.async",
+     "cp.async.cg.shared.global [%r20], [%A1], 16; cp.async.commit_group; cp.async.wait_group 0; ld.shared.v4.u32 "
+     "{%r5, "
+     "%r6, %r7, %r8}, [%r20]; bar.sync 0; add.u32 %r2, %r2, 1;\n",
+     500},
     {"mma",
      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f4, %f5, %f6, %f7}, {%r10, %r11, %r12, %r13}, {%r10, "
      "%r11}, {%f4, %f5, %f6, %f7}; add.u32 %r2, %r2, 1;\n",

@@ -71,6 +71,14 @@ static const struct row waits[] = {
     {"$l: ld.global.u32 %r1, [%a];\n" WAIT, 1, "a load before"},
     {"ld.global.u32\n %r1,\n [%a];\n" WAIT, 1, "a load before"},
     {"cp.async.ca.shared.global [%r1], [%a], 16;\n" WAIT, 1, "a load before"},
+    {"cp.async.cg.shared::cta.global.L2::128B [%r1], [%a], 16, %p;\n" WAIT, 1, "a load before"},
+    {"createpolicy.fractional.L2::evict_first.b64 %d, 1.0;\n@%p cp.async.cg.shared.global.L2::cache_hint [%r1], [%a], "
+     "16, %r2, %d;\n" WAIT,
+     2, "a load before"},
+    {"cp.async.ca.shared.global [%r1], [%a], 4;\ncp.async.wait_all;\nret;", 1, "never executes griddepcontrol.wait"},
+    {"cp.async.commit_group;\ncp.async.wait_group 1;\ncp.async.wait_all;\n" WAIT
+     "cp.async.cg.shared.global [%r1], [%a], 16;\ncp.async.wait_all;\nret;",
+     0, NULL},
     {"prefetch.global.L2 [%a];\n" WAIT, 1, "a load before"},
     {"ld.global.u32 %r1, [%a];   // const_input\n" WAIT, 0, NULL},
     {"@%p ld.global.nc.v4.u32 {%r1, %r2, %r3, %r4}, [%a];   // const_input: weights\n" WAIT, 0, NULL},

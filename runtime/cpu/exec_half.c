@@ -13,9 +13,13 @@ static double half_extreme(const struct op *o, double a, double b, bool max) {
     return o->flags & F_ABS_XOR ? copysign(r, negative ? -1.0 : 1.0) : r;
 }
 
+static u32 flushed(enum float_format format, u32 bits, u32 flags) {
+    return (flags & F_FTZ) && !(bits & (format == FMT_F16 ? 0x7C00 : 0x7F80)) ? bits & 0x8000 : bits;
+}
+
 static double widened(enum float_format format, u32 bits, u32 flags) {
     bits &= 0xFFFF;
-    if ((flags & F_FTZ) && format == FMT_F16 && !(bits & 0x7C00)) bits &= 0x8000;
+    bits = flushed(format, bits, flags);
     return format == FMT_F16 ? (double)f16_to_f32((u16)bits) : (double)bf16_to_f32((u16)bits);
 }
 
@@ -25,7 +29,7 @@ static u32 narrowed(enum float_format format, double value, u32 flags) {
     if ((flags & F_RELU) && value <= 0) /* also -0; NaN stays */
         value = 0;
     u32 bits = (u32)float_from_double(format, value, ROUND_NEAREST);
-    return (flags & F_FTZ) && format == FMT_F16 && !(bits & 0x7C00) ? bits & 0x8000 : bits;
+    return flushed(format, bits, flags);
 }
 
 static const u32 no_source[WARP];
@@ -48,7 +52,7 @@ static const u32 no_source[WARP];
         }                                                                                                              \
         return RUN_NEXT;                                                                                               \
     }
-#define HALF(name, pattern, inputs, value)                                                                             \
+#define HALF(name, f16_pattern, bf16_pattern, inputs, value)                                                           \
     EACH(name, _f16, FMT_F16, false, value)                                                                            \
     EACH(name, _bf16, FMT_BF16, false, value)                                                                          \
     EACH(name, _f16x2, FMT_F16, true, value) EACH(name, _bf16x2, FMT_BF16, true, value)

@@ -49,7 +49,7 @@ u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned 
                 address, bytes, begin, size);
         return NULL;
     }
-    if (space == SPACE_SHARED && cta->copies && access &&
+    if (cta->copies && space == SPACE_SHARED && access &&
         !copies_permit(x, lane, 1u << lane, address - begin, bytes, access))
         return NULL;
     return base + (address - begin);

@@ -50,7 +50,7 @@ op_fn directed_add_f32, directed_sub_f32, directed_mul_f32, directed_div_f32, di
     directed_sqrt_f32;
 op_fn directed_add_f64, directed_sub_f64, directed_mul_f64, directed_div_f64, directed_fma_f64, directed_rcp_f64,
     directed_sqrt_f64;
-#define HALF(name, pattern, inputs, value) op_fn name##_f16, name##_bf16, name##_f16x2, name##_bf16x2;
+#define HALF(name, f16_pattern, bf16_pattern, inputs, value) op_fn name##_f16, name##_bf16, name##_f16x2, name##_bf16x2;
 #define HALF_COMPARE(name, value) op_fn name##_f16, name##_bf16, name##_f16x2, name##_bf16x2;
 #include <runtime/cpu/ops_half.def>
 #undef HALF

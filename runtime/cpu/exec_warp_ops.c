@@ -175,12 +175,18 @@ int sync_elect(struct exec *x, const struct part *parts, unsigned count, u32 mem
 /* ---- ldmatrix, stmatrix: lane 8 i + r names row r of matrix i; thread t holds elements 2 (t % 4), + 1 of row t / 4;
  * bytes of a cp.async must be in the sight of the whole warp ---- */
 static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP], u8 *spare, enum access access) {
+    const struct cta *cta = x->warp->cta;
     u64 address[WARP];
     for (u32 l = 0; l < WARP; l++)
         rows[l] = spare; /* of matrices that are not asked for */
     lane_addresses(x, o, address);
     for (u32 l = 0; l < 8u * o->count; l++) {
-        u64 at = address[l];
+        u64 at = address[l], offset = at - SHARED_BASE;
+        if (o->space == SPACE_SHARED && !(offset % 16) && offset < cta->shared_bytes &&
+            cta->shared_bytes - offset >= 16) {
+            rows[l] = cta->shared + offset; /* the common case */
+            continue;
+        }
         if (WINDOW_OF(at) && space_of(&at) != SPACE_SHARED) {
             exec_fault(x, l, FAULT_ADDRESS_SPACE, "matrices are moved from and to shared memory only");
             return false;
@@ -191,8 +197,9 @@ static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP], u8 *
             return false;
         }
         if (!(rows[l] = window_at(x, l, SPACE_SHARED, at, 16, ACCESS_NONE))) return false;
-        if (x->warp->cta->copies && !copies_permit(x, l, x->live, at - SHARED_BASE, 16, access)) return false;
     }
+    for (u32 l = 0; cta->copies && l < 8u * o->count; l++)
+        if (!copies_permit(x, l, x->live, (u64)(rows[l] - cta->shared), 16, access)) return false;
     return true;
 }
 

@@ -18,11 +18,11 @@ static const struct form forms[] = {
 #include <runtime/cpu/lane_forms.h>
 #undef LANE_ROW
 #define HALF_FORM(pattern, sig, run) {pattern, sig, encode_default, -1, 0, run, NULL},
-#define HALF(name, pattern, inputs, value)                                                                             \
-    HALF_FORM(pattern ".f16", "H:" SINGLE##inputs, name##_f16)                                                         \
-    HALF_FORM(pattern ".bf16", "H:" SINGLE##inputs, name##_bf16)                                                       \
-    HALF_FORM(pattern ".f16x2", "x:" PACKED##inputs, name##_f16x2)                                                     \
-    HALF_FORM(pattern ".bf16x2", "x:" PACKED##inputs, name##_bf16x2)
+#define HALF(name, f16_pattern, bf16_pattern, inputs, value)                                                           \
+    HALF_FORM(f16_pattern ".f16", "H:" SINGLE##inputs, name##_f16)                                                     \
+    HALF_FORM(bf16_pattern ".bf16", "H:" SINGLE##inputs, name##_bf16)                                                  \
+    HALF_FORM(f16_pattern ".f16x2", "x:" PACKED##inputs, name##_f16x2)                                                 \
+    HALF_FORM(bf16_pattern ".bf16x2", "x:" PACKED##inputs, name##_bf16x2)
 #define HALF_COMPARE(name, value)
 #include <runtime/cpu/ops_half.def>
 #undef HALF
