@@ -1,222 +1,221 @@
-/* cmd_run.c - dcpk run: builds, loads and launches a whole exchange and compares it with the FP64 reference.
+/* cmd_run.c - dcpk run: decode steps of one layer over D ranks, compared with the FP64 reference.
  *
- * Reads options and words; scenario.c does the work, run_report.c prints it. */
+ * Reads options and words; layer_make.c makes the layer, layer_run.c runs it, layer_judge.c judges, run_report.c
+ * prints. */
+#include "case_file.h"
 #include "command.h"
+#include "device_choice.h"
+#include "layer_expect.h"
+#include "layer_judge.h"
+#include "layer_make.h"
+#include "layer_run.h"
 #include "run_report.h"
-#include "scenario.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_USES, OPT_INJECT, OPT_JSON };
+enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_SAVE, OPT_INJECT, OPT_JSON };
 static const struct option_row options[] = {
     [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
-    [OPT_SEED] = {"seed", 's', "N", "of the inputs and of a random schedule (default 1; schedule: $DCPK_CPU_SEED)"},
+    [OPT_SEED] = {"seed", 's', "N", "as seed=N: of the inputs and of a random schedule (schedule: $DCPK_CPU_SEED)"},
     [OPT_SCHEDULE] = {"schedule", 0, "NAME", "CPU device: fair (default) or random, a seeded adversary"},
-    [OPT_USES] = {"uses", 'n', "N", "uses of the box by each batch (default 3)"},
+    [OPT_FORM] = {"form", 'f', "NAME", "how a step begins: fused, wait, pushed, or cycle (default): these in turn"},
+    [OPT_SAVE] = {"save", 0, "CASE", "write the last step as a case file, with the reference's results"},
     [OPT_INJECT] = {"inject", 0, "[=INPUT]",
-                    "flip one bit of an input on the device: rows, query, gate, weight or qkv"},
+                    "flip one bit of an input on the device: cache, qkv, gate, weight or table"},
     [OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
 };
 
-enum { MAX_BATCHES = 32, MAX_USES = 4096 };
+enum { MAX_STEPS = 1024, MAX_CONTEXT = 1 << 20 };
 
 struct run_plan {
-    int32_t batches[MAX_BATCHES];
-    int32_t batch_count, uses_each;
-    uint64_t seed;
-    bool for_cpu; /* the run may come to the CPU device: its variables count */
-    struct cpu_variable variables[CPU_VARIABLES];
-    const char *device;  /* as in dcpk_device_options.kind */
-    dcpkcpu_options cpu; /* schedule and seed from read_options on */
-    enum scenario_inject inject;
+    struct layer_make make;
+    int32_t contexts[512];
+    bool have_steps, have_seed;
+    struct device_choice choice;
+    enum layer_inject inject;
+    enum layer_form form;
     dcpk_spec keys; /* as words said; kernel "run" */
-    int32_t order[MAX_USES];
 };
 
+/* The index of a word in a list of `count`; -1 when it is none. */
+static int word_index(const char *word, const char *const *list, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(word, list[i]) == 0) return i;
+    return -1;
+}
+
 static enum exit_code read_options(const struct command_line *line, struct run_plan *plan) {
-    static const char *const inputs[] = {"", "rows", "query", "gate", "weight", "qkv"}; /* by enum scenario_inject */
+    static const char *const inputs[] = {"none", "cache", "qkv", "gate", "weight", "table"}; /* enum layer_inject */
+    static const char *const forms[] = {"fused", "wait", "pushed", "cycle"};                 /* enum layer_form */
     const char *const *values = line->values;
-    uint64_t uses = 3;
-    plan->seed = 1;
-    if (values[OPT_SEED] != NULL && !word_number(values[OPT_SEED], INT64_MAX, &plan->seed))
+    if (values[OPT_SEED] != NULL && !word_number(values[OPT_SEED], INT64_MAX, &plan->make.seed))
         return usage_error(line, "--seed %s: a number from 0 to 2^63 - 1", values[OPT_SEED]);
-    if (values[OPT_USES] != NULL && (!word_number(values[OPT_USES], MAX_USES / MAX_BATCHES, &uses) || uses == 0))
-        return usage_error(line, "--uses %s: a number from 1 to %d", values[OPT_USES], MAX_USES / MAX_BATCHES);
-    plan->uses_each = (int32_t)uses;
-    bool seeded = plan->variables[CPU_SEED].given; /* as in any program: asks for the adversary of that seed */
-    const char *schedule = values[OPT_SCHEDULE] != NULL ? values[OPT_SCHEDULE] : seeded ? "random" : "fair";
-    if (strcmp(schedule, "fair") != 0 && strcmp(schedule, "random") != 0)
-        return usage_error(line, "--schedule %s: fair or random", schedule);
-    plan->cpu.schedule = strcmp(schedule, "random") == 0 ? DCPKCPU_RANDOM : DCPKCPU_FAIR;
-    plan->cpu.seed = seeded && values[OPT_SEED] == NULL ? plan->variables[CPU_SEED].value : plan->seed;
-    plan->inject = INJECT_NONE;
+    plan->have_seed = values[OPT_SEED] != NULL;
+    int form = values[OPT_FORM] == NULL ? LAYER_CYCLE : word_index(values[OPT_FORM], forms, 4);
+    if (form < 0) return usage_error(line, "--form %s: fused, wait, pushed or cycle", values[OPT_FORM]);
+    plan->form = (enum layer_form)form;
     if (values[OPT_INJECT] != NULL) {
-        const char *input = values[OPT_INJECT][0] != '\0' ? values[OPT_INJECT] : "rows";
-        for (int i = INJECT_ROWS; i <= INJECT_QKV; i++)
-            if (strcmp(input, inputs[i]) == 0) plan->inject = (enum scenario_inject)i;
-        if (plan->inject == INJECT_NONE)
-            return usage_error(line, "--inject=%s: rows, query, gate, weight or qkv", input);
+        const char *input = values[OPT_INJECT][0] != '\0' ? values[OPT_INJECT] : "cache";
+        int inject = word_index(input, inputs, 6);
+        if (inject < 1) return usage_error(line, "--inject=%s: cache, qkv, gate, weight or table", input);
+        plan->inject = (enum layer_inject)inject;
     }
     return EXIT_DONE;
 }
 
-/* "1,5,17" */
-static enum exit_code read_batches(const struct command_line *line, const char *text, struct run_plan *plan) {
-    plan->batch_count = 0;
+/* "1,65,300": lengths at the first step, 0 for padding. */
+static enum exit_code read_contexts(const struct command_line *line, const char *text, struct run_plan *plan) {
+    if (plan->make.context_count > 0) return usage_error(line, "context is set twice; several are one list");
     for (const char *at = text;; at++) {
-        char word[8] = "";
+        char word[16] = "";
         size_t length = strcspn(at, ",");
-        uint64_t batch = 0;
+        uint64_t context = 0;
         if (length < sizeof word) memcpy(word, at, length);
-        if (!word_number(word, 512, &batch) || batch == 0 || plan->batch_count == MAX_BATCHES)
-            return usage_error(line, "batch=%.80s: up to %d numbers from 1 to 512, with one comma between two", text,
-                               MAX_BATCHES);
-        plan->batches[plan->batch_count++] = (int32_t)batch;
+        if (!word_number(word, MAX_CONTEXT, &context) || plan->make.context_count == 512)
+            return usage_error(line,
+                               "context=%.80s: a length for all requests, or a list of up to 512 with one comma "
+                               "between two: 0 (padding) to %d tokens at the first step, its own included",
+                               text, MAX_CONTEXT);
+        plan->contexts[plan->make.context_count++] = (int32_t)context;
         at += length;
         if (*at == '\0') return EXIT_DONE;
     }
 }
 
-/* Whether one of the exchange's kernels takes the key. */
+static enum exit_code read_count(const struct command_line *line, const char *word, const char *name, uint64_t low,
+                                 uint64_t most, uint64_t *value) {
+    if (word_number(word, most, value) && *value >= low) return EXIT_DONE;
+    return usage_error(line, "%s=%.80s: a number from %llu to %llu", name, word, (unsigned long long)low,
+                       (unsigned long long)most);
+}
+
 static bool key_taken(const char *key) {
-    static const char *const kernels[] = {"query_norm", "query_push", "query_wait", "dcp_value"};
-    bool taken = false;
+    static const char *const kernels[] = {"query_norm", "query_push", "query_wait",
+                                          "mla_query",  "mla_decode", "dcp_value"};
+    bool taken = strcmp(key, "arch") == 0 || strcmp(key, "model") == 0 || strcmp(key, "tp") == 0;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         taken = taken || dcpk_spec_takes(kernels[i], key) != 0;
     return taken;
 }
 
-/* run's spec takes every key there is, so that presets fit it; of these, words may name those of its kernels. */
 static enum exit_code check_key(const struct command_line *line, const char *word) {
     char key[64], list[512] = "";
     size_t length = strcspn(word, "="), used = 0;
     snprintf(key, sizeof key, "%.*s", (int)(length < sizeof key ? length : sizeof key - 1), word);
     if (word[length] == '\0') return usage_error(line, "'%.80s' is not of the form key=value", word);
-    if (strcmp(key, "model") == 0 || strcmp(key, "tp") == 0 || key_taken(key)) return EXIT_DONE;
+    if (strcmp(key, "store_qc") == 0)
+        return usage_error(line,
+                           "store_qc is the form's: --form fused stores q_c, --form wait leaves it to query_norm");
+    if (key_taken(key)) return EXIT_DONE;
     dcpk_key_info info = {.size = sizeof info};
-    bool known = false;
-    for (uint32_t i = 0; dcpk_key_at(i, &info); i++) {
-        known = known || strcmp(info.name, key) == 0;
-        if (key_taken(info.name) && used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, " %s", info.name);
-    }
-    if (known) return usage_error(line, "no kernel that run launches takes %s; keys: model tp arch%s", key, list);
-    return usage_error(line, "there is no key '%s'; keys: model tp arch%s", key, list);
+    for (uint32_t i = 0; dcpk_key_at(i, &info); i++)
+        if (used < sizeof list) used += (size_t)snprintf(list + used, sizeof list - used, " %s", info.name);
+    return usage_error(line, "there is no key '%s'; keys: context steps seed model tp arch%s", key, list);
 }
 
-/* What is right by itself and cannot be together. */
-static enum exit_code check_plan(const struct command_line *line, const struct run_plan *plan) {
-    const struct cpu_variable *devices = &plan->variables[CPU_DEVICES];
-    if (plan->inject == INJECT_QUERY && plan->keys.dcp == 1)
-        return usage_error(line, "--inject=query: with dcp=1 no query rows are exchanged, so nothing could fail; "
-                                 "choose dcp > 1 or another input");
-    if (plan->inject == INJECT_GATE && plan->keys.gate == 0)
-        return usage_error(line, "--inject=gate: with gate=0 no gate is read, so nothing could fail; choose gate=1 or "
-                                 "another input");
-    if (plan->for_cpu && devices->given && devices->value < (uint64_t)plan->keys.dcp)
-        return usage_error(line, "DCPK_CPU_DEVICES=%d: dcp=%d is that many ranks with a device each; raise or unset it",
-                           (int)devices->value, plan->keys.dcp);
+/* One word: of this command's own, or a key; keys go to list. */
+static enum exit_code read_word(const struct command_line *line, char *word, struct run_plan *plan, char **keys,
+                                int *count) {
+    uint64_t value = 0;
+    if (strncmp(word, "context=", 8) == 0) return read_contexts(line, word + 8, plan);
+    if (strncmp(word, "steps=", 6) == 0) {
+        if (plan->have_steps) return usage_error(line, "steps is set twice");
+        plan->have_steps = true;
+        enum exit_code code = read_count(line, word + 6, "steps", 1, MAX_STEPS, &value);
+        plan->make.steps = (int32_t)value;
+        return code;
+    }
+    if (strncmp(word, "seed=", 5) == 0) {
+        if (plan->have_seed) return usage_error(line, "the seed is set twice");
+        plan->have_seed = true;
+        return read_count(line, word + 5, "seed", 0, INT64_MAX, &plan->make.seed);
+    }
+    keys[(*count)++] = word;
+    return check_key(line, word);
+}
+
+/* What words leave open: the standard run where they name no model and no heads. */
+static enum exit_code fill_keys(const struct command_line *line, dcpk_gen *gen, struct run_plan *plan,
+                                struct preset *preset) {
+    static const int32_t standard_contexts[] = {1, 65, 300};
+    dcpk_spec *keys = &plan->keys;
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (keys->dcp == DCPK_UNSET) keys->dcp = 2;
+    bool standard = preset->model == NULL && keys->heads == DCPK_UNSET;
+    if (standard) *preset = (struct preset){"kimi-k3", 8};
+    if (standard && keys->splits == DCPK_UNSET) keys->splits = 2;
+    if (!plan->have_steps) plan->make.steps = 3;
+    enum exit_code code = words_preset(line, gen, preset, keys);
+    if (code != EXIT_DONE && standard)
+        complain(line, "model=kimi-k3 tp=8 is what neither heads= nor model= means; heads=N stands for any shape");
+    if (code != EXIT_DONE) return code;
+    if (plan->make.context_count == 0) {
+        memcpy(plan->contexts, standard_contexts, sizeof standard_contexts);
+        plan->make.context_count = keys->batch == DCPK_UNSET ? 3 : 1;
+        if (plan->make.context_count == 1) plan->contexts[0] = 300;
+    }
+    dcpk_model_info info = {.size = sizeof info};
+    if (preset->model != NULL && dcpk_gen_model_info(gen, preset->model, &info, &error) == DCPK_OK) {
+        plan->make.eps = info.eps;
+        plan->make.softmax_scale = info.softmax_scale;
+        plan->make.rope_theta = info.rope_theta > 0 ? info.rope_theta : plan->make.rope_theta;
+    }
     return EXIT_DONE;
 }
 
-/* All words: batch= is a list here, the rest are keys, with the default model where neither heads nor a model is given.
- */
+static int32_t or_else(int32_t value, int32_t unset) {
+    return value == DCPK_UNSET ? unset : value;
+}
+
+/* The layer's sizes from the keys; where a context for each request is listed, batch follows. */
+static enum exit_code fill_make(const struct command_line *line, struct run_plan *plan) {
+    const dcpk_spec *keys = &plan->keys;
+    struct layer_make *make = &plan->make;
+    static const enum reference_rope ropes[] = {
+        [DCPK_ROPE_NONE] = ROPE_NONE, [DCPK_ROPE_INTERLEAVED] = ROPE_INTERLEAVED, [DCPK_ROPE_HALF] = ROPE_HALF};
+    make->contexts = plan->contexts;
+    make->heads = keys->heads;
+    make->dcp = keys->dcp;
+    make->q = or_else(keys->q, 1);
+    int64_t listed = (int64_t)make->context_count * make->q;
+    make->batch = keys->batch != DCPK_UNSET ? keys->batch : listed > 512 ? 512 : (int32_t)listed;
+    make->page = or_else(keys->page, 64);
+    make->interleave = or_else(keys->interleave, 1);
+    make->q_lora = or_else(keys->q_lora, REF_Q_LORA);
+    make->gate = or_else(keys->gate, 1);
+    make->rope = ropes[or_else(keys->rope, DCPK_ROPE_NONE)];
+    make->cap = or_else(keys->cap, 0);
+    make->qh = or_else(keys->qh, 0);
+    make->tiled_from = or_else(keys->tiled_from, 0);
+    if (make->context_count > 1 && listed > make->batch)
+        return usage_error(line, "%d contexts of q=%d are %lld rows, but batch=%d", make->context_count, make->q,
+                           (long long)listed, make->batch);
+    if (plan->inject == LAYER_INJECT_GATE && make->gate == 0)
+        return usage_error(line, "--inject=gate: with gate=0 no gate is read, so nothing could fail; choose gate=1 or "
+                                 "another input");
+    if (plan->inject != LAYER_INJECT_NONE && (plan->contexts[0] <= make->q || make->batch < make->q))
+        if (plan->inject == LAYER_INJECT_CACHE || plan->inject == LAYER_INJECT_TABLE)
+            plan->contexts[0] = plan->contexts[0] <= make->q ? make->q + 1 : plan->contexts[0]; /* a token to damage */
+    return device_choice_shape(line, make->dcp, keys->arch, &plan->choice);
+}
+
 static enum exit_code read_words(const struct command_line *line, dcpk_gen *gen, struct run_plan *plan) {
     char **keys = must(calloc((size_t)line->word_count + 1, sizeof *keys));
     int count = 0;
     struct preset preset = {NULL, 0};
     enum exit_code code = EXIT_DONE;
-    for (int i = 0; i < line->word_count && code == EXIT_DONE; i++) {
-        if (strncmp(line->words[i], "batch=", 6) != 0) {
-            code = check_key(line, line->words[i]);
-            keys[count++] = line->words[i];
-        } else if (plan->batch_count > 0) {
-            code = usage_error(line, "batch is set twice; several batches are one list (batch=1,5,17)");
-        } else {
-            code = read_batches(line, line->words[i] + 6, plan);
-        }
-    }
-    if (code == EXIT_DONE && plan->batch_count == 0) code = read_batches(line, "1,5,17", plan);
+    for (int i = 0; i < line->word_count && code == EXIT_DONE; i++)
+        code = read_word(line, line->words[i], plan, keys, &count);
     dcpk_spec_init(&plan->keys, "run"); /* not of kernels.def: takes every key */
     if (code == EXIT_DONE) code = words_keys(line, keys, count, &plan->keys, &preset);
-    if (plan->keys.dcp == DCPK_UNSET) plan->keys.dcp = 2;
-    bool standard = preset.model == NULL && plan->keys.heads == DCPK_UNSET;
-    if (standard) preset = (struct preset){"kimi-k3", 8};
-    if (code == EXIT_DONE) {
-        code = words_preset(line, gen, &preset, &plan->keys);
-        if (code != EXIT_DONE && standard)
-            complain(line, "model=kimi-k3 tp=8 is what neither heads= nor model= means; heads=N stands for any shape");
-    }
-    if (code == EXIT_DONE) code = check_plan(line, plan);
+    if (code == EXIT_DONE) code = fill_keys(line, gen, plan, &preset);
+    if (code == EXIT_DONE) code = fill_make(line, plan);
     free(keys);
     return code;
-}
-
-static void fill_cpu(dcpkcpu_options *cpu, const struct run_plan *plan, const struct scenario_options *scenario) {
-    dcpk_arch_info arch = {.size = sizeof arch};
-    const struct cpu_variable *devices = &plan->variables[CPU_DEVICES], *sms = &plan->variables[CPU_SMS];
-    *cpu = (dcpkcpu_options){.size = sizeof *cpu,
-                             .devices = scenario->dcp > 8 ? scenario->dcp : 8,
-                             .sms = 132,
-                             .major = 9,
-                             .multicast = 1,
-                             .schedule = plan->cpu.schedule,
-                             .seed = plan->cpu.seed,
-                             .store_delay = 200,
-                             .livelock_rounds = 200000};
-    if (scenario->arch != NULL && dcpk_arch_find(scenario->arch, &arch)) {
-        cpu->major = arch.major;
-        cpu->minor = arch.minor;
-        cpu->sms = arch.sms;
-    }
-    if (devices->given) cpu->devices = (int32_t)devices->value;
-    if (sms->given) cpu->sms = (int32_t)sms->value;
-}
-
-/* Uses go round the batches, so that consecutive uses of the box differ in batch. */
-static void fill_scenario(struct scenario_options *scenario, struct run_plan *plan, dcpk_gen *gen) {
-    const dcpk_spec *keys = &plan->keys;
-    scenario_options_init(scenario, gen, keys->heads, keys->dcp);
-    const struct cpu_variable *sms = &plan->variables[CPU_SMS];
-    scenario->device = plan->device;
-    scenario->ask_environment = 1;
-    scenario->arch = keys->arch[0] != '\0' ? keys->arch : NULL;
-    scenario->uses = 0;
-    for (int32_t u = 0; u < plan->uses_each; u++)
-        for (int32_t b = 0; b < plan->batch_count; b++)
-            plan->order[scenario->uses++] = plan->batches[b];
-    scenario->batches = plan->order;
-    scenario->q = keys->q;
-    scenario->cap = keys->cap;
-    scenario->qh = keys->qh;
-    scenario->sms = keys->sms;
-    if (plan->for_cpu && sms->given && keys->sms == DCPK_UNSET) scenario->sms = (int32_t)sms->value;
-    scenario->reserve = keys->reserve;
-    scenario->publish = keys->publish;
-    scenario->split = keys->split;
-    scenario->gate = keys->gate;
-    scenario->tiled_from = keys->tiled_from;
-    scenario->parity = keys->parity;
-    scenario->checked = keys->checked;
-    scenario->watchdog = keys->watchdog;
-    scenario->lineinfo = keys->lineinfo;
-    scenario->seed = plan->seed;
-    scenario->inject = (int32_t)plan->inject;
-    fill_cpu(&plan->cpu, plan, scenario);
-    scenario->cpu = &plan->cpu;
-}
-
-/* Nothing to run on is another exit code than work that failed. */
-static enum exit_code exit_of_run(dcpk_gen *gen, const char *device, const dcpk_error *error) {
-    dcpk_device *probe = NULL;
-    dcpk_device_options wanted = {.size = sizeof wanted, .kind = device, .pdl = -1, .multicast = -1};
-    dcpk_status status = error->code == DCPK_E_TOOLCHAIN ? DCPK_OK : dcpk_device_open(&wanted, &probe, NULL);
-    dcpk_device_close(probe);
-    return status == DCPK_E_NOT_FOUND || status == DCPK_E_DRIVER ? EXIT_MISSING : exit_of_error(gen, error);
 }
 
 static double now(void) {
@@ -225,59 +224,100 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The last step as a case: its cache as it was before the step, its results as the reference has them. */
+static enum exit_code save(const struct command_line *line, struct layer_case *layer, const struct layer_run *run) {
+    struct layer_step *step = &layer->steps[layer->step_count - 1];
+    struct layer_expected ideal;
+    const uint8_t *after[LAYER_MAX_RANKS];
+    char why[SAFETENSORS_SENTENCE];
+    uint8_t *kv = must(malloc((size_t)layer->batch * LAYER_TOKEN));
+    for (int32_t r = 0; r < layer->dcp; r++) {
+        size_t bytes = (size_t)layer->rank[r].pages * (size_t)layer->page * LAYER_TOKEN;
+        memcpy(layer->rank[r].cache, layer_run_cache(run, r), bytes);
+        step->rank[r].cache_after = must(malloc(bytes));
+        memcpy(step->rank[r].cache_after, layer->rank[r].cache, bytes);
+        expect_query(layer, step, r, NULL, kv);
+        expect_insert(layer, step, r, kv, step->rank[r].cache_after);
+        memset(kv, 0x7F, (size_t)layer->batch * LAYER_TOKEN); /* before the step, its tokens are not there */
+        expect_insert(layer, step, r, kv, layer->rank[r].cache);
+        after[r] = step->rank[r].cache_after;
+    }
+    free(kv);
+    if (!expect_step(layer, step, after, false, &ideal)) {
+        complain(line, "out of memory");
+        return EXIT_WORK;
+    }
+    step->query = ideal.query;
+    for (int32_t r = 0; r < layer->dcp; r++) {
+        step->rank[r].rows = ideal.rows[r];
+        step->rank[r].rows_lse = ideal.rows_lse[r];
+        step->rank[r].output = ideal.output[r];
+    }
+    if (layer_case_write(line->values[OPT_SAVE], layer, layer->step_count - 1, why)) return EXIT_DONE;
+    complain(line, "--save: %s", why);
+    return EXIT_WORK;
+}
+
+static enum exit_code judge(const struct command_line *line, struct layer_run *run, struct layer_case *layer,
+                            const struct run_plan *plan, double begin) {
+    struct layer_bounds bounds;
+    struct layer_judgement judged;
+    dcpk_device_info info = {.size = sizeof info};
+    dcpk_device_get_info(layer_run_group(run)->rank[0].device, &info, NULL);
+    layer_bounds_of(layer, strcmp(info.kind, "cuda") == 0, plan->make.sigma, &bounds);
+    if (!layer_judge(run, layer, &bounds, &judged)) {
+        complain(line, "no memory for the reference");
+        return EXIT_WORK;
+    }
+    layer_judge_rows(run, &bounds, &judged);
+    if (line->values[OPT_SAVE] != NULL) {
+        enum exit_code code = save(line, layer, run);
+        if (code != EXIT_DONE) return code;
+    }
+    struct run_facts facts = {.device = info.kind,
+                              .schedule = device_choice_schedule(&plan->choice),
+                              .seed = plan->make.seed,
+                              .schedule_seed = plan->choice.cpu.seed,
+                              .dcp = layer->dcp,
+                              .steps = layer->step_count,
+                              .seconds = now() - begin,
+                              .json = line->values[OPT_JSON] != NULL,
+                              .bounds = &bounds,
+                              .judged = &judged};
+    return run_report(layer_run_kernels(run), &facts) ? EXIT_DONE : EXIT_WORK;
+}
+
 static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen, struct run_plan *plan, double begin) {
-    struct scenario_options scenario_options;
-    struct scenario *scenario = NULL;
+    struct layer_run_options wanted;
+    struct layer_run *run = NULL;
+    char why[LAYER_SENTENCE];
     dcpk_error error;
     dcpk_error_init(&error);
-    fill_scenario(&scenario_options, plan, gen);
+    struct layer_case *layer = layer_make(&plan->make, why);
+    if (layer == NULL) return usage_error(line, "%s", why);
+    layer_run_options_init(&wanted, gen);
+    const struct cpu_variable *sms = &plan->choice.variables[CPU_SMS];
+    if (plan->choice.for_cpu && sms->given && plan->keys.sms == DCPK_UNSET) plan->keys.sms = (int32_t)sms->value;
+    wanted.device = plan->choice.device;
+    wanted.cpu = &plan->choice.cpu;
+    wanted.keys = &plan->keys;
+    wanted.form = (int32_t)plan->form;
+    wanted.ask_environment = 1;
+    wanted.page_gap = 64;
+    wanted.inject = (int32_t)plan->inject;
     enum exit_code code = EXIT_DONE;
-    if (scenario_open(&scenario_options, &scenario, &error) != DCPK_OK) {
+    if (layer_run_open(&wanted, layer, &run, &error) != DCPK_OK) {
         complain_error(&error);
-        code = exit_of_run(gen, plan->device, &error);
-    } else if (scenario_run(scenario, &error) != DCPK_OK || scenario_time(scenario, &error) != DCPK_OK) {
+        code = device_choice_exit(gen, &plan->choice, &error);
+    } else if (layer_run_all(run, &error) != DCPK_OK || layer_run_time(run, &error) != DCPK_OK) {
         complain_error(&error);
         code = EXIT_WORK;
     } else {
-        dcpk_device_info info = {.size = sizeof info};
-        dcpk_device_get_info(scenario_device(scenario, 0), &info, NULL);
-        struct run_facts facts = {.device = info.kind,
-                                  .schedule = plan->cpu.schedule == DCPKCPU_RANDOM ? "random" : "fair",
-                                  .seed = plan->seed,
-                                  .schedule_seed = plan->cpu.seed,
-                                  .dcp = scenario_options.dcp,
-                                  .uses = scenario_options.uses,
-                                  .seconds = now() - begin,
-                                  .json = line->values[OPT_JSON] != NULL};
-        code = run_report(scenario, &facts) ? EXIT_DONE : EXIT_WORK;
+        code = judge(line, run, layer, plan, begin);
     }
-    scenario_close(scenario);
+    layer_run_close(run);
+    layer_case_free(layer);
     return code;
-}
-
-/* The template folders of a run: the usual ones, then that of the kernel in the decode's place, which lies with the
- * tests (EXE/../tests/templates in the source tree). */
-static void template_folders(char *path, size_t capacity) {
-    char program[2048];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(program, '/');
-    if (slash != NULL) *slash = '\0';
-    const char *given = getenv("DCPK_TEMPLATE_PATH");
-    if (given != NULL && given[0] != '\0')
-        snprintf(path, capacity, "%s:%s/../tests/templates", given, program);
-    else
-        snprintf(path, capacity, "%s/../templates:%s/../tests/templates", program, program);
-}
-
-/* The device that is asked for, and what the environment says of the CPU device where it may be the one. */
-static enum exit_code read_device(const struct command_line *line, struct run_plan *plan) {
-    const char *from_environment = getenv("DCPK_DEVICE");
-    bool named = from_environment != NULL && from_environment[0] != '\0';
-    const char *option = line->values[OPT_DEVICE], *kind = option != NULL ? option : named ? from_environment : "cpu";
-    plan->device = option == NULL && named ? NULL : kind; /* NULL: the library reads and names the variable */
-    plan->for_cpu = strncmp(kind, "cuda", 4) != 0;
-    return plan->for_cpu ? environment_cpu(line, plan->variables) : EXIT_DONE;
 }
 
 static enum exit_code run(const struct command_line *line) {
@@ -285,11 +325,15 @@ static enum exit_code run(const struct command_line *line) {
     char path[8192];
     struct run_plan *plan = must(calloc(1, sizeof *plan));
     dcpk_gen *gen = NULL;
-    enum exit_code code = read_device(line, plan);
-    if (code == EXIT_DONE) code = read_options(line, plan);
-    template_folders(path, sizeof path);
+    layer_make_init(&plan->make);
+    enum exit_code code = read_options(line, plan);
+    device_choice_templates(path, sizeof path);
     if (code == EXIT_DONE) code = open_gen(path, &gen);
     if (code == EXIT_DONE) code = read_words(line, gen, plan);
+    if (code == EXIT_DONE)
+        code = device_choice_read(line, line->values[OPT_DEVICE], line->values[OPT_SCHEDULE], "cpu", plan->have_seed,
+                                  plan->make.seed, &plan->choice);
+    if (code == EXIT_DONE) code = device_choice_shape(line, plan->make.dcp, plan->keys.arch, &plan->choice);
     if (code == EXIT_DONE) code = run_plan_on(line, gen, plan, begin);
     dcpk_gen_close(gen);
     free(plan);
@@ -299,13 +343,17 @@ static enum exit_code run(const struct command_line *line) {
 const struct command command_run = {
     .name = "run",
     .operands = "[key=value...]",
-    .summary = "build, load and launch a whole exchange on every rank and compare it with the reference",
+    .summary = "run decode steps of one layer on every rank and compare everything with the reference",
     .help =
-        "Without words: kimi-k3 at tp 8 (12 heads a rank), dcp=2, batch=1,5,17. Keys are those of 'dcpk ls keys' that "
-        "the\n"
-        "exchange's kernels take; batch takes a list. A use of the box is query_norm, query_push, query_wait, "
-        "copy_rows (in\n"
-        "the decode's place) and dcp_value on every rank. run ms: wall time of the kernel's launches on all ranks.\n"
+        "Words: context=L or L1,L2,... (length of each request at the first step, its q new tokens included; 0 is "
+        "padding),\n"
+        "steps=N (each appends its tokens to the cache), seed=N, model=NAME tp=N, and the keys of 'dcpk ls keys'.\n"
+        "Without words: kimi-k3 at tp 8 (12 heads a rank), dcp=2, context=1,65,300, splits=2, steps=3.\n"
+        "A step is mla_query, mla_decode and dcp_value on every rank; --form says how it begins: fused (mla_query "
+        "stores q_c\n"
+        "and polls), wait (query_norm, mla_query, query_wait), pushed (query_push with rows made ready, query_wait).\n"
+        "query_copy keeps what the decode found in the mailbox. run ms: wall time of a kernel's launches on all "
+        "ranks.\n"
         "DCPK_CPU_SEED, DCPK_CPU_DEVICES and DCPK_CPU_SMS count where options and keys say nothing else.\n"
         "Ends with 1 when anything is out of bounds.\n",
     .options = options,

@@ -44,20 +44,21 @@ static dcpk_status make_written(struct layer_run *run, int32_t r, struct written
 static dcpk_status make_weights(struct layer_run *run, int32_t r, dcpk_error *error) {
     const struct layer_case *l = run->layer;
     struct layer_rank_run *rank = &run->rank[r];
-    uint64_t heads = (uint64_t)l->heads, q_lora = (uint64_t)l->q_lora, splits = 1;
-    dcpk_entry_info info = {.size = sizeof info};
-    dcpk_status status = dcpk_image_entry(dcpk_kernel_image(rank->kernels[PHASE_DECODE]), 0, &info, error);
-    splits = status == DCPK_OK && info.grid[1] > 1 ? info.grid[1] : 0;
+    uint64_t heads = (uint64_t)l->heads, q_lora = (uint64_t)l->q_lora, workspace = 0;
+    dcpk_spec spec;
+    dcpk_status status = dcpk_image_spec(dcpk_kernel_image(rank->kernels[PHASE_DECODE]), &spec, error);
+    if (status == DCPK_OK) {
+        status = dcpk_spec_workspace(&spec, &workspace, NULL, error);
+    }
     const struct {
         const void *from;
         uint64_t bytes;
         uint64_t *address;
-    } inputs[] = {
-        {l->rank[r].w_q_b, heads * REF_HEAD_QUERY * q_lora * 2, &rank->w_q_b},
-        {l->rank[r].kv_b, heads * REF_HEAD_WEIGHTS * 2, &rank->kv_b},
-        {l->q_a_norm, q_lora * 2, &rank->q_a_norm},
-        {l->kv_a_norm, REF_LATENT * 2, &rank->kv_a_norm},
-        {NULL, splits * (uint64_t)l->batch * heads * (uint64_t)l->dcp * (REF_LATENT + 1) * 4, &rank->workspace}};
+    } inputs[] = {{l->rank[r].w_q_b, heads * REF_HEAD_QUERY * q_lora * 2, &rank->w_q_b},
+                  {l->rank[r].kv_b, heads * REF_HEAD_WEIGHTS * 2, &rank->kv_b},
+                  {l->q_a_norm, q_lora * 2, &rank->q_a_norm},
+                  {l->kv_a_norm, REF_LATENT * 2, &rank->kv_a_norm},
+                  {NULL, workspace, &rank->workspace}};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs && status == DCPK_OK; i++) {
         status = upload(run, r, inputs[i].from, inputs[i].bytes, inputs[i].address, error);
     }

@@ -1,7 +1,7 @@
 /* run_report.c - the table of `dcpk run`, its closing line, and the verdict.
  *
  * Every error in the table stands beside the bound that it is compared with, and the comparison is of these two
- * figures. May use scenario.h and table.h; runs nothing itself. */
+ * figures. May use layer_judge.h and table.h; runs nothing itself. */
 #include "run_report.h"
 #include "command.h"
 #include "table.h"
@@ -9,11 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* spec.md decision 9: relative Frobenius error of outputs where scores are exact. Bytes have none to lose. */
-static double relative_bound(const struct kernel_row *row) {
-    return strcmp(row->measure, "wrong bytes") == 0 ? 0 : 6e-3;
-}
 
 /* Value of key in a canonical text: its start and length, or NULL. */
 static const char *value_in(const char *text, const char *key, size_t key_length, size_t *length) {
@@ -79,7 +74,7 @@ static bool add_row(struct table *table, const struct kernel_row *row, bool full
     table_number(table, "%.1f", row->report.total_ms);
     table_number(table, "%.1f", row->run_seconds * 1e3);
     if (row->compared) {
-        double bound = relative_bound(row);
+        double bound = row->relative_bound;
         table_number(table, "%.3g", row->relative);
         table_number(table, "%.3g", bound);
         table_number(table, "%.3g", row->error);
@@ -93,38 +88,65 @@ static bool add_row(struct table *table, const struct kernel_row *row, bool full
     return good;
 }
 
-bool run_report(const struct scenario *scenario, const struct run_facts *facts) {
-    struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
-    uint32_t hits = 0, misses = 0, compilers = 0, out = 0;
-    for (uint32_t i = 0; i < scenario_kernel_count(scenario); i++) {
-        const struct kernel_row *row = scenario_kernel_at(scenario, i);
-        hits += row->report.hit != 0;
-        misses += row->report.hit == 0;
-        compilers += row->report.compiled;
-        out += !add_row(table, row, facts->json);
-    }
-    uint64_t wrong = scenario_wrong(scenario);
-    bool good = out == 0 && wrong == 0;
+/* The step as a whole: output from the inputs alone. False when it is out of bounds. */
+static bool add_layer(struct table *table, const struct run_facts *facts) {
+    const struct layer_judgement *j = facts->judged;
+    table_text(table, "layer");
+    table_text(table, "output of all ranks, from the inputs");
+    for (int i = 0; i < 6; i++)
+        table_none(table);
+    table_number(table, "%.3g", j->output_ideal);
+    table_number(table, "%.3g", facts->bounds->output_ideal);
+    table_number(table, "%.3g", j->output_cosine);
+    table_number(table, "%.3g", facts->bounds->output_cosine);
+    table_text(table, "1 - cosine");
+    return j->output_ideal <= facts->bounds->output_ideal && j->output_cosine <= facts->bounds->output_cosine;
+}
+
+struct totals {
+    uint32_t hits, misses, compilers, out;
+};
+
+static void print_json(const struct table *table, const struct run_facts *facts, const struct totals *t, bool good) {
     bool random = strcmp(facts->schedule, "random") == 0;
+    json_t *object = must(json_pack(
+        "{s:s s:s s:o s:I s:i s:i s:i s:i s:i s:I s:i s:b s:f s:s s:f s:f s:o}", "device", facts->device, "schedule",
+        facts->schedule, "schedule_seed", random ? json_integer((json_int_t)facts->schedule_seed) : json_null(), "seed",
+        (json_int_t)facts->seed, "dcp", facts->dcp, "steps", facts->steps, "hits", t->hits, "misses", t->misses,
+        "compilers_started", t->compilers, "wrong", (json_int_t)facts->judged->wrong, "kernels_out_of_bounds", t->out,
+        "ok", good, "seconds", facts->seconds, "first_wrong", facts->judged->first, "rows_from_ideal",
+        facts->judged->rows_ideal, "output_from_rounded", facts->judged->output_rounded, "kernels", table_json(table)));
+    json_print(object, stdout);
+}
+
+bool run_report(struct kernel_set *kernels, const struct run_facts *facts) {
+    struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
+    struct totals t = {0};
+    for (uint32_t i = 0; i < kernel_set_count(kernels); i++) {
+        const struct kernel_row *row = kernel_set_at(kernels, i);
+        t.hits += row->report.hit != 0;
+        t.misses += row->report.hit == 0;
+        t.compilers += row->report.compiled;
+        t.out += !add_row(table, row, facts->json);
+    }
+    t.out += !add_layer(table, facts);
+    bool good = t.out == 0 && facts->judged->wrong == 0;
     char of_seed[48] = "";
-    if (random) snprintf(of_seed, sizeof of_seed, " of seed %llu", (unsigned long long)facts->schedule_seed);
+    if (strcmp(facts->schedule, "random") == 0)
+        snprintf(of_seed, sizeof of_seed, " of seed %llu", (unsigned long long)facts->schedule_seed);
     if (facts->json) {
-        json_t *object = must(json_pack(
-            "{s:s s:s s:o s:I s:i s:i s:i s:i s:i s:I s:i s:b s:f s:s s:o}", "device", facts->device, "schedule",
-            facts->schedule, "schedule_seed", random ? json_integer((json_int_t)facts->schedule_seed) : json_null(),
-            "seed", (json_int_t)facts->seed, "dcp", facts->dcp, "uses", facts->uses, "hits", hits, "misses", misses,
-            "compilers_started", compilers, "wrong", (json_int_t)wrong, "kernels_out_of_bounds", out, "ok", good,
-            "seconds", facts->seconds, "first_wrong", scenario_first_wrong(scenario), "kernels", table_json(table)));
-        json_print(object, stdout);
+        print_json(table, facts, &t, good);
     } else {
         table_print(table, stdout);
-        printf("run: %s device, %s schedule%s, inputs of seed %llu: %d uses on %d ranks; %u hits, %u misses, "
-               "compilers started: %u; "
-               "%llu values wrong, %u kernels out of bounds; %.1f s: %s\n",
-               facts->device, facts->schedule, of_seed, (unsigned long long)facts->seed, facts->uses, facts->dcp, hits,
-               misses, compilers, (unsigned long long)wrong, out, facts->seconds, good ? "good" : "OUT OF BOUNDS");
+        printf("run: %s device, %s schedule%s, inputs of seed %llu: %d steps on %d ranks; %u hits, %u misses, "
+               "compilers started: %u; partial rows %.3g from the ideal reference; %llu values wrong, %u rows of the "
+               "table out of bounds; %.1f s: %s\n",
+               facts->device, facts->schedule, of_seed, (unsigned long long)facts->seed, facts->steps, facts->dcp,
+               t.hits, t.misses, t.compilers, facts->judged->rows_ideal, (unsigned long long)facts->judged->wrong,
+               t.out, facts->seconds, good ? "good" : "OUT OF BOUNDS");
     }
-    if (!good) complain(NULL, "run: out of bounds: %s", wrong > 0 ? scenario_first_wrong(scenario) : "see the table");
+    if (!good)
+        complain(NULL, "run: out of bounds: %s", facts->judged->wrong > 0 ? facts->judged->first : "see the table");
     table_free(table);
     return good;
 }
