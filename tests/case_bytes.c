@@ -89,9 +89,9 @@ static void add_places(struct model *model, int r) {
         pages += live;
     }
     int spare = pages > 0; /* an unused page and an unused column, unless the shard is empty */
-    struct model_tensor *tensor = add(model, "U8", pages + spare, is->page, 576, "rank%d.kv_cache", r);
+    add(model, "U8", pages + spare, is->page, 576, "rank%d.kv_cache", r);
     if (is->expected) optional(add(model, "U8", pages + spare, is->page, 576, "rank%d.kv_cache_after", r));
-    tensor = add(model, "I32", requests, columns + spare, -1, "rank%d.block_table", r);
+    struct model_tensor *tensor = add(model, "I32", requests, columns + spare, -1, "rank%d.block_table", r);
     int32_t *table = tensor->data;
     int64_t *slots = add(model, "I64", is->batch, -1, -1, "rank%d.slots", r)->data;
     memset(table, 0xFF, tensor->bytes);
@@ -206,7 +206,12 @@ void model_set(struct model *model, const char *key, const char *value) {
 void model_emit(const struct model *model, const char *without) {
     static char header[65536];
     size_t at = 0, size = 0;
-    char *data = NULL;
+    for (int i = 0; i < model->count; i++) {
+        size += model->tensors[i].bytes;
+    }
+    char *data = malloc(size + 1);
+    ck_assert_ptr_nonnull(data);
+    size = 0;
     at += (size_t)sprintf(header + at, "{\"__metadata__\":{");
     for (int i = 0; i < model->text_count; i++) {
         at += (size_t)sprintf(header + at, "%s\"%s\":\"%s\"", i ? "," : "", model->texts[i].key, model->texts[i].value);
@@ -221,12 +226,10 @@ void model_emit(const struct model *model, const char *without) {
         }
         at += (size_t)sprintf(header + at, "], \"dtype\": \"%s\", \"data_offsets\": [%zu, %zu]}", tensor->dtype, size,
                               size + tensor->bytes);
-        data = realloc(data, size + tensor->bytes + 1);
-        ck_assert_ptr_nonnull(data);
         memcpy(data + size, tensor->data, tensor->bytes);
         size += tensor->bytes;
     }
-    at += (size_t)sprintf(header + at, "}");
+    sprintf(header + at, "}");
     bytes_tensors(header, data, size);
     free(data);
 }

@@ -160,7 +160,7 @@ END_TEST
 
 START_TEST(a_cut_file_is_refused_wherever_it_ends) {
     struct stat state;
-    model_make(&model, &plain);
+    model_make(&model, &ready);
     model_emit(&model, NULL);
     layer_case_free(case_accepted());
     ck_assert_int_eq(stat(bytes_path, &state), 0);

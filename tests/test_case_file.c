@@ -225,7 +225,7 @@ START_TEST(unknown_names_are_ignored_with_one_warning) {
     ck_assert_ptr_null(layer->steps[0].cos_sin);
     layer_case_free(layer);
     for (int i = 0; i < 70; i++) {
-        char name[32];
+        char name[40];
         snprintf(name, sizeof name, "something.else.number.%d", i);
         model_add(&model, name, "I8", 1, three);
     }

@@ -131,18 +131,18 @@ static bool read_rope(struct layer_case *layer, const char *text, char *why) {
 static bool read_key(const struct safetensors *file, const struct key *key, struct layer_case *layer, char *why) {
     const char *text = safetensors_metadata(file, key->name);
     double number = key->otherwise;
-    if (text == NULL && key->presence == PRESENCE_REQUIRED) {
-        return safetensors_refuse(why, "metadata '%s' is missing", key->name);
-    }
-    if (key->kind == KIND_TEXT) {
-        layer->source = text != NULL ? strdup(text) : NULL;
-        return text == NULL || layer->source != NULL || safetensors_refuse(why, "out of memory");
+    if (text == NULL) {
+        if (key->presence == PRESENCE_REQUIRED) return safetensors_refuse(why, "metadata '%s' is missing", key->name);
+        if (key->kind != KIND_TEXT) set_number(layer, key, number);
+        return true;
     }
     if (key->kind == KIND_ROPE) return read_rope(layer, text, why);
-    if (text != NULL) {
-        bool good = key->kind == KIND_WHOLE ? parse_whole(text, &number) : parse_real(text, &number);
-        if (!good || number < key->low || number > key->high) return refuse_number(key, text, why);
+    if (key->kind == KIND_TEXT) {
+        layer->source = strdup(text);
+        return layer->source != NULL || safetensors_refuse(why, "out of memory");
     }
+    bool good = key->kind == KIND_WHOLE ? parse_whole(text, &number) : parse_real(text, &number);
+    if (!good || number < key->low || number > key->high) return refuse_number(key, text, why);
     set_number(layer, key, number);
     return true;
 }

@@ -44,7 +44,8 @@ static bool gather(struct gathered *all, const struct layer_case *layer, char *w
     size_t most = case_row_count * LAYER_MAX_RANKS;
     all->items = calloc(most, sizeof *all->items);
     all->names = calloc(most, sizeof *all->names);
-    bool good = (all->items != NULL && all->names != NULL) || safetensors_refuse(why, "out of memory");
+    if (all->items == NULL || all->names == NULL) return safetensors_refuse(why, "out of memory");
+    bool good = true;
     for (size_t i = 0; good && i < case_row_count; i++) {
         for (int32_t r = 0; good && case_row_used(&case_rows[i], layer) && r < case_row_ranks(&case_rows[i], layer);
              r++) {

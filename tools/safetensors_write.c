@@ -122,10 +122,14 @@ bool safetensors_write(const char *path, const struct safetensors_text *texts, s
                        const struct safetensors_item *items, size_t count, char why[SAFETENSORS_SENTENCE]) {
     struct place *places = calloc(count + 1, sizeof *places);
     json_t *header = json_object();
-    bool good = (places != NULL && header != NULL) || safetensors_refuse(why, "out of memory");
-    good = good && (text_count == 0 || add_texts(header, texts, text_count, why)) &&
-           place_items(items, count, places, why) && add_items(header, items, places, count, why) &&
-           write_file(path, header, items, places, count, why);
+    bool good = false;
+    if (places == NULL || header == NULL) {
+        safetensors_refuse(why, "out of memory");
+    } else {
+        good = (text_count == 0 || add_texts(header, texts, text_count, why)) &&
+               place_items(items, count, places, why) && add_items(header, items, places, count, why) &&
+               write_file(path, header, items, places, count, why);
+    }
     json_decref(header);
     free(places);
     return good;
