@@ -1,4 +1,4 @@
-/* test_command_work.c - the command's work: builds and their cache, and the whole exchange of `dcpk run`.
+/* test_command_work.c - the command's work: builds and their cache.
  *
  * Knows nothing of the libraries' insides: a process, its output, its exit code. */
 #include "tests/shell.h"
@@ -87,15 +87,6 @@ START_TEST(a_missing_compiler_is_code_3_and_one_that_fails_is_code_1) {
 }
 END_TEST
 
-START_TEST(a_missing_device_is_code_3) {
-    if (shell_exists("/dev/nvidiactl")) return; /* there is one */
-    sh("$dcpk run --device cuda heads=1 dcp=2 batch=1 --uses 1");
-    expect_code(3);
-    sh("DCPK_DEVICE=cuda $dcpk run heads=1 dcp=2 batch=1 --uses 1");
-    expect_code(3);
-}
-END_TEST
-
 START_TEST(an_entry_can_be_taken_apart) {
     char key[33];
     sh("$dcpk build --json " VALUE " -o image");
@@ -158,112 +149,6 @@ START_TEST(no_home_means_no_cache_and_no_failure) {
 }
 END_TEST
 
-/* ---- run ---------------------------------------------------------------------------------------- */
-
-#define RUN "$dcpk run --json heads=2 dcp=2 batch=1,3 --uses 2 "
-
-START_TEST(run_compares_everything_and_a_second_run_starts_no_compiler) {
-    count_compilers();
-    sh(RUN);
-    expect_code(0);
-    ck_assert_int_gt(compiler_starts(), 0);
-    json_t *run = shell_json();
-    ck_assert_int_eq(json_integer_value(json_object_get(run, "hits")), 0);
-    ck_assert_int_gt(json_integer_value(json_object_get(run, "compilers_started")), 0);
-    ck_assert_int_eq(json_integer_value(json_object_get(run, "uses")), 4);
-    ck_assert(json_is_true(json_object_get(run, "ok")));
-    size_t compared = 0, i;
-    json_t *row;
-    json_array_foreach(json_object_get(run, "kernels"), i, row) {
-        static const char *const figures[] = {"relative_error", "relative_bound", "worst", "worst_bound", "worst_unit"};
-        if (strcmp(json_string_value(json_object_get(row, "kernel")), "copy_rows") == 0) {
-            for (size_t f = 0; f < 5; f++)
-                ck_assert_msg(json_is_null(json_object_get(row, figures[f])), "%s is not null", figures[f]);
-            continue;
-        }
-        compared++;
-        ck_assert_double_le(json_number_value(json_object_get(row, "worst")),
-                            json_number_value(json_object_get(row, "worst_bound")));
-        ck_assert_double_le(json_number_value(json_object_get(row, "relative_error")),
-                            json_number_value(json_object_get(row, "relative_bound")));
-    }
-    ck_assert_uint_eq(compared, 8); /* four kernels, two batches */
-    json_decref(run);
-    sh(RUN);
-    expect_code(0);
-    ck_assert_int_eq(compiler_starts(), 0);
-    run = shell_json();
-    ck_assert_int_eq(json_integer_value(json_object_get(run, "misses")), 0);
-    ck_assert_int_eq(json_integer_value(json_object_get(run, "compilers_started")), 0);
-    json_decref(run);
-    sh("$dcpk run heads=2 dcp=2 batch=1,3 --uses 2 --schedule random --seed 7");
-    expect_code(0);
-    expect_in(last.out, "compilers started: 0");
-    expect_in(last.out, "dcp_value");
-}
-END_TEST
-
-START_TEST(one_flipped_bit_of_any_input_is_code_1) {
-    static const char *const inputs[] = {"", "=rows", "=query", "=gate", "=weight", "=qkv"};
-    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
-        sh(RUN "--inject%s", inputs[i]);
-        ck_assert_msg(last.code == 1, "--inject%s: exit code %d\n%s%s", inputs[i], last.code, last.out, last.err);
-        json_t *run = shell_json();
-        ck_assert(json_is_false(json_object_get(run, "ok")));
-        json_decref(run);
-    }
-}
-END_TEST
-
-/* A text of the JSON of the only run in last.out: object[key] or, with a kernel's name, its row's. */
-static void expect_run(const char *key, const char *wanted) {
-    json_t *run = shell_json(), *value = json_object_get(run, key);
-    char *text = json_dumps(value, JSON_ENCODE_ANY);
-    ck_assert_msg(text != NULL && strcmp(text, wanted) == 0, "%s is %s, wanted %s", key, text, wanted);
-    free(text);
-    json_decref(run);
-}
-
-#define SMALL "$dcpk run --json heads=1 dcp=2 batch=1 --uses 1 "
-
-START_TEST(run_obeys_the_environment_where_words_say_nothing) {
-    sh("DCPK_MULTICAST=0 " SMALL "publish=multicast");
-    expect_failure(1, "DCPK_E_MULTICAST");
-    sh("DCPK_MULTICAST=1 " SMALL "publish=multicast && " SMALL "publish=multicast >/dev/null");
-    expect_code(0);
-    sh("DCPK_CPU_SEED=9 " SMALL);
-    expect_code(0);
-    expect_run("schedule", "\"random\"");
-    expect_run("schedule_seed", "9");
-    expect_run("seed", "1");
-    sh("DCPK_CPU_SEED=9 " SMALL "--seed 4");
-    expect_run("schedule", "\"random\"");
-    expect_run("schedule_seed", "4");
-    sh("DCPK_CPU_SEED=9 " SMALL "--schedule fair");
-    expect_run("schedule", "\"fair\"");
-    expect_run("schedule_seed", "null");
-    sh("DCPK_CPU_DEVICES=2 " SMALL "-d cpu:0,7");
-    expect_failure(2, "device 7");
-    sh("DCPK_CPU_DEVICES=2 " SMALL);
-    expect_code(0);
-    sh("DCPK_CPU_SMS=3 " SMALL);
-    expect_code(0);
-    expect_in(last.out, " sms=3 ");
-    sh("DCPK_CPU_SMS=3 DCPK_LOG= $dcpk run --json heads=4 dcp=2 batch=1 split=0 sms=132");
-    expect_failure(1, "DCPK_E_RESIDENCY");
-}
-END_TEST
-
-START_TEST(every_key_that_run_takes_works) {
-    static const char *const words[] = {"watchdog=0", "lineinfo=1", "checked=1", "parity=arg", "split=1"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        sh(SMALL "%s", words[i]);
-        expect_code(0);
-        expect_in(last.out, words[i]);
-    }
-}
-END_TEST
-
 int main(void) {
     Suite *suite = suite_create("command work");
     TCase *tests = tcase_create("command work");
@@ -271,14 +156,9 @@ int main(void) {
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, build_says_miss_then_hit_with_the_same_key);
     tcase_add_test(tests, a_missing_compiler_is_code_3_and_one_that_fails_is_code_1);
-    tcase_add_test(tests, a_missing_device_is_code_3);
     tcase_add_test(tests, an_entry_can_be_taken_apart);
     tcase_add_test(tests, verify_finds_a_damaged_entry_and_building_replaces_it);
     tcase_add_test(tests, no_home_means_no_cache_and_no_failure);
-    tcase_add_test(tests, run_compares_everything_and_a_second_run_starts_no_compiler);
-    tcase_add_test(tests, one_flipped_bit_of_any_input_is_code_1);
-    tcase_add_test(tests, run_obeys_the_environment_where_words_say_nothing);
-    tcase_add_test(tests, every_key_that_run_takes_works);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -70,15 +70,18 @@ static bool fill_table(struct table *table, const struct layer_bounds *bounds, c
     return good;
 }
 
-static bool report(const struct command_line *line, const char *device, const struct layer_case *layer,
-                   const struct layer_bounds *bounds, const struct layer_judgement *judged,
-                   const struct replay_rows *file) {
+static bool report(const struct command_line *line, const struct device_choice *choice, const char *device,
+                   const struct layer_case *layer, const struct layer_bounds *bounds,
+                   const struct layer_judgement *judged, const struct replay_rows *file) {
     static const struct column columns[] = {{"tensor", "tensor"}, {"against", "against"}, {"error", "error"},
                                             {"bound", "bound"},   {"measure", "of"},      {"verdict", "verdict"}};
     struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
     bool good = fill_table(table, bounds, judged, file);
     const char *first = judged->first, *where = "against the reference";
-    char text[LAYER_SENTENCE + 64];
+    char text[LAYER_SENTENCE + 64], of_seed[48] = "";
+    const char *schedule = device_choice_schedule(choice);
+    if (strcmp(schedule, "random") == 0)
+        snprintf(of_seed, sizeof of_seed, " of seed %llu", (unsigned long long)choice->cpu.seed);
     for (int i = 0; i < file->count && first[0] == '\0'; i++) {
         if (file->rows[i].wrong > 0) {
             snprintf(text, sizeof text, "%s: %s", file->rows[i].tensor, file->rows[i].first);
@@ -87,21 +90,23 @@ static bool report(const struct command_line *line, const char *device, const st
         }
     }
     if (line->values[OPT_JSON] != NULL) {
-        json_print(
-            must(json_pack("{s:s s:i s:i s:i s:b s:s s:o}", "device", device, "dcp", layer->dcp, "heads", layer->heads,
-                           "batch", layer->batch, "ok", good, "first_wrong", first, "tensors", table_json(table))),
-            stdout);
+        json_print(must(json_pack("{s:s s:s s:i s:i s:i s:b s:s s:o}", "device", device, "schedule", schedule, "dcp",
+                                  layer->dcp, "heads", layer->heads, "batch", layer->batch, "ok", good, "first_wrong",
+                                  first, "tensors", table_json(table))),
+                   stdout);
     } else {
         table_print(table, stdout);
-        printf("replay: %s device: %d heads on %d ranks, batch %d, %d of the file's own tensors: %s\n", device,
-               layer->heads, layer->dcp, layer->batch, file->count, good ? "good" : "OUT OF BOUNDS");
+        printf("replay: %s device, %s schedule%s: %d heads on %d ranks, batch %d, %d of the file's own tensors: %s\n",
+               device, schedule, of_seed, layer->heads, layer->dcp, layer->batch, file->count,
+               good ? "good" : "OUT OF BOUNDS");
     }
     if (!good) complain(NULL, "replay: %s: %s", where, first[0] != '\0' ? first : "see the table");
     table_free(table);
     return good;
 }
 
-static enum exit_code compare(const struct command_line *line, struct layer_run *run, const struct layer_case *layer) {
+static enum exit_code compare(const struct command_line *line, const struct device_choice *choice,
+                              struct layer_run *run, const struct layer_case *layer) {
     struct layer_bounds bounds;
     struct layer_judgement judged;
     dcpk_device_info info = {.size = sizeof info};
@@ -117,7 +122,7 @@ static enum exit_code compare(const struct command_line *line, struct layer_run 
         if (file->count < 0)
             complain(line, "no memory to compare with the file");
         else
-            code = report(line, info.kind, layer, &bounds, &judged, file) ? EXIT_DONE : EXIT_WORK;
+            code = report(line, choice, info.kind, layer, &bounds, &judged, file) ? EXIT_DONE : EXIT_WORK;
     }
     if (line->values[OPT_OUT] != NULL && !replay_write(line->values[OPT_OUT], run, layer, why)) {
         complain(line, "--out %s: %s", line->values[OPT_OUT], why);
@@ -146,7 +151,7 @@ static enum exit_code run_case(const struct command_line *line, dcpk_gen *gen, c
         complain_error(&error);
         code = EXIT_WORK;
     } else {
-        code = compare(line, run, layer);
+        code = compare(line, choice, run, layer);
     }
     layer_run_close(run);
     return code;

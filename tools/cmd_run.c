@@ -92,12 +92,14 @@ static enum exit_code read_count(const struct command_line *line, const char *wo
                        (unsigned long long)most);
 }
 
-static bool key_taken(const char *key) {
-    static const char *const kernels[] = {"query_norm", "query_push", "query_wait",
+static const char *const run_kernels[] = {"query_norm", "query_push", "query_wait",
                                           "mla_query",  "mla_decode", "dcp_value"};
+enum { RUN_KERNELS = sizeof run_kernels / sizeof run_kernels[0] };
+
+static bool key_taken(const char *key) {
     bool taken = strcmp(key, "arch") == 0 || strcmp(key, "model") == 0 || strcmp(key, "tp") == 0;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        taken = taken || dcpk_spec_takes(kernels[i], key) != 0;
+    for (size_t i = 0; i < RUN_KERNELS; i++)
+        taken = taken || dcpk_spec_takes(run_kernels[i], key) != 0;
     return taken;
 }
 
@@ -203,6 +205,25 @@ static enum exit_code fill_make(const struct command_line *line, struct run_plan
     return device_choice_shape(line, make->dcp, keys->arch, &plan->choice);
 }
 
+/* The rules of every spec that there will be, before anything is made. */
+static enum exit_code check_specs(const struct run_plan *plan) {
+    dcpk_spec base = plan->keys;
+    dcpk_error error;
+    dcpk_error_init(&error);
+    base.batch = plan->make.batch;
+    for (size_t i = 0; i < RUN_KERNELS; i++) {
+        dcpk_spec spec;
+        if (base.dcp == 1 && (strcmp(run_kernels[i], "query_push") == 0 || strcmp(run_kernels[i], "query_wait") == 0))
+            continue;
+        kernel_set_spec(&base, run_kernels[i], &spec);
+        if (dcpk_spec_resolve(&spec, &error) != DCPK_OK) {
+            complain_error(&error);
+            return exit_of_error(NULL, &error);
+        }
+    }
+    return EXIT_DONE;
+}
+
 static enum exit_code read_words(const struct command_line *line, dcpk_gen *gen, struct run_plan *plan) {
     char **keys = must(calloc((size_t)line->word_count + 1, sizeof *keys));
     int count = 0;
@@ -214,6 +235,7 @@ static enum exit_code read_words(const struct command_line *line, dcpk_gen *gen,
     if (code == EXIT_DONE) code = words_keys(line, keys, count, &plan->keys, &preset);
     if (code == EXIT_DONE) code = fill_keys(line, gen, plan, &preset);
     if (code == EXIT_DONE) code = fill_make(line, plan);
+    if (code == EXIT_DONE) code = check_specs(plan);
     free(keys);
     return code;
 }
@@ -254,7 +276,7 @@ static enum exit_code save(const struct command_line *line, struct layer_case *l
         step->rank[r].output = ideal.output[r];
     }
     if (layer_case_write(line->values[OPT_SAVE], layer, layer->step_count - 1, why)) return EXIT_DONE;
-    complain(line, "--save: %s", why);
+    complain(line, "--save %s: %s", line->values[OPT_SAVE], why);
     return EXIT_WORK;
 }
 
