@@ -28,9 +28,9 @@ extern "C" {
 #endif
 
 enum dcpkcpu_schedule {
-    DCPKCPU_FAIR = 0, /* round robin over warps in bursts: fastest */
-    DCPKCPU_RANDOM =
-        1 /* seeded adversary: any warp, any burst length, uneven devices, late peer stores, PDL early or late */
+    DCPKCPU_FAIR = 0,  /* round robin over warps in bursts: fastest */
+    DCPKCPU_RANDOM = 1 /* seeded adversary: any warp, any burst length, uneven devices, late peer stores, PDL early or
+                          late, cp.async landing anywhere up to its wait (fair: at the wait) */
 };
 
 typedef struct dcpkcpu_options {

@@ -21,7 +21,7 @@ struct copy {
     u8 lane;
     u8 bytes, wanted; /* wanted: read from the source, the rest is zero */
     u8 words;         /* of the bytes that no later copy has taken over */
-    bool landed;
+    bool landed, due; /* due: lands in the next pass */
 };
 
 struct copies { /* of a warp; made at its first cp.async */
@@ -37,8 +37,10 @@ void copies_free(struct cta *cta);
 
 /* ---- sight ---- */
 bool copies_track(struct exec *x, const struct copy *copy); /* false: no memory */
-/* The copy's thread has waited; it may end the copy: go through a warp's copies from the last to the first. */
-void copies_waited(struct exec *x, u32 index);
+/* The copy's thread has waited, live: warps that have not exited. It may end the copy: go through a warp's copies from
+ * the last to the first. */
+void copies_waited(struct exec *x, u32 index, u32 live);
+u32 copies_live(const struct cta *cta);
 /* Whether the lanes of x's warp may touch shared bytes [offset, +bytes); false: fault, of `lane`. */
 bool copies_permit(struct exec *x, u32 lane, u32 lanes, u64 offset, unsigned bytes, enum access access);
 /* The same for each active lane on its own at its address, all inside shared memory. */

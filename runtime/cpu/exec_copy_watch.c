@@ -30,20 +30,23 @@ static bool sees(const struct copy *copy, unsigned own, unsigned warp, u32 lanes
 /* ---- keeping ---- */
 static bool map_ready(struct cta *cta) {
     struct barriers *state = cta->exec;
+    if (state->copy_words) return true;
     size_t words = (cta->shared_bytes + WORD - 1) / WORD, granules = (cta->shared_bytes + GRANULE - 1) / GRANULE;
     if (!state->copy_owner) state->copy_owner = calloc(words, sizeof *state->copy_owner);
-    if (!state->copy_words) state->copy_words = calloc(granules, 1);
-    return state->copy_owner && state->copy_words;
+    if (state->copy_owner) state->copy_words = calloc(granules, 1);
+    return state->copy_words;
 }
 
-/* Words of copy `index` change hands: from the old owner number to the new one (0: nobody). */
+/* Words of a copy change hands: from the old owner number to the new one (0: nobody). */
 static void hand_over(struct exec *x, const struct copy *copy, u32 before, u32 now) {
     struct barriers *state = x->warp->cta->exec;
-    for (u32 word = copy->to / WORD; word < (copy->to + copy->bytes) / WORD; word++) {
-        if (state->copy_owner[word] != before) continue;
-        state->copy_owner[word] = now;
-        if (!now) state->copy_words[word / (GRANULE / WORD)]--;
-    }
+    u32 *owner = state->copy_owner + copy->to / WORD, words = copy->bytes / WORD;
+    bool whole = copy->words == words;
+    if (!now)
+        state->copy_words[copy->to / GRANULE] =
+            (u8)(state->copy_words[copy->to / GRANULE] - copy->words); /* copies are aligned: within 16 bytes */
+    for (u32 i = 0; i < words; i++)
+        if (whole || owner[i] == before) owner[i] = now;
 }
 
 /* The last copy takes the place of the one that ends. */
@@ -59,16 +62,26 @@ static void end_copy(struct exec *x, u32 index) {
     x->warp->cta->copies--;
 }
 
+/* The copies that own words of the new one lose them, and end with their last. */
+static void take_over(struct exec *x, const struct copy *copy) {
+    struct cta *cta = x->warp->cta;
+    struct barriers *state = cta->exec;
+    for (u32 word = copy->to / WORD; word < (copy->to + copy->bytes) / WORD; word++) {
+        u32 owner = state->copy_owner[word];
+        if (!owner) continue;
+        struct copy *old = owned_by(cta, owner);
+        state->copy_owner[word] = 0;
+        state->copy_words[word / (GRANULE / WORD)]--;
+        if (--old->words == 0) end_copy(exec_at(cta, owner >> WARP_SHIFT), (owner & ((1u << WARP_SHIFT) - 1)) - 1);
+    }
+}
+
 bool copies_track(struct exec *x, const struct copy *copy) {
     struct copies *copies = x->copies;
     struct cta *cta = x->warp->cta;
     struct barriers *state = cta->exec;
     if (!map_ready(cta)) return false;
-    for (u32 word = copy->to / WORD; word < (copy->to + copy->bytes) / WORD; word++) {
-        u32 owner = state->copy_owner[word];
-        if (owner && --owned_by(cta, owner)->words == 0)
-            end_copy(exec_at(cta, owner >> WARP_SHIFT), (owner & ((1u << WARP_SHIFT) - 1)) - 1);
-    }
+    if (state->copy_words[copy->to / GRANULE]) take_over(x, copy);
     if (copies->count == copies->capacity) {
         u32 capacity = copies->capacity ? 2 * copies->capacity : 64;
         struct copy *grown = realloc(copies->at, capacity * sizeof *grown);
@@ -76,17 +89,17 @@ bool copies_track(struct exec *x, const struct copy *copy) {
         copies->at = grown;
         copies->capacity = capacity;
     }
-    for (u32 word = copy->to / WORD; word < (copy->to + copy->bytes) / WORD; word++) {
-        if (!state->copy_owner[word]) state->copy_words[word / (GRANULE / WORD)]++;
-        state->copy_owner[word] = owner_of(x->warp->index, copies->count);
-    }
+    u32 *owner = state->copy_owner + copy->to / WORD, number = owner_of(x->warp->index, copies->count);
+    for (u32 i = 0; i < copy->words; i++)
+        owner[i] = number;
+    state->copy_words[copy->to / GRANULE] = (u8)(state->copy_words[copy->to / GRANULE] + copy->words);
     copies->at[copies->count++] = *copy;
     cta->copies++;
     return true;
 }
 
 /* ---- gaining sight ---- */
-static u32 warps_that_live(const struct cta *cta) {
+u32 copies_live(const struct cta *cta) {
     u32 live = 0;
     for (unsigned w = 0; w < cta->warp_count; w++)
         live |= (u32)(cta->warps[w]->state != WARP_DONE) << w;
@@ -100,14 +113,14 @@ static void widen(struct exec *x, u32 index, u32 live) {
     if (!(live & ~copy->warps)) end_copy(x, index);
 }
 
-void copies_waited(struct exec *x, u32 index) {
+void copies_waited(struct exec *x, u32 index, u32 live) {
     struct copy *copy = &x->copies->at[index];
     copy->lanes = 1u << copy->lane;
-    widen(x, index, warps_that_live(x->warp->cta));
+    widen(x, index, live);
 }
 
 void copies_meet(struct exec *x, u32 members) {
-    u32 live = warps_that_live(x->warp->cta);
+    u32 live = copies_live(x->warp->cta);
     for (u32 i = x->copies ? x->copies->count : 0; i-- > 0;) {
         if (!(x->copies->at[i].lanes & members)) continue;
         x->copies->at[i].lanes |= members;
@@ -128,7 +141,7 @@ void copies_arrive(struct exec *x, u32 barrier) {
 }
 
 void copies_open(struct cta *cta, u32 barrier, u32 warps) {
-    u32 live = warps_that_live(cta), reached = warps | ~live;
+    u32 live = copies_live(cta), reached = warps | ~live;
     for (unsigned w = 0; w < cta->warp_count; w++) {
         struct exec *x = exec_at(cta, w);
         for (u32 i = x->copies ? x->copies->count : 0; i-- > 0;) {
@@ -181,14 +194,11 @@ bool copies_permit(struct exec *x, u32 lane, u32 lanes, u64 offset, unsigned byt
     const struct cta *cta = x->warp->cta;
     const struct barriers *state = cta->exec;
     u64 last = offset + bytes - 1;
-    u8 busy = 0;
-    if (!state->copy_words) return true;
-    for (u64 granule = offset / GRANULE; granule <= last / GRANULE; granule++)
-        busy |= state->copy_words[granule];
-    if (!busy) return true;
-    for (u64 word = offset / WORD; word <= last / WORD; word++) {
+    if (!(state->copy_words[offset / GRANULE] | state->copy_words[last / GRANULE])) return true;
+    for (u64 word = offset / WORD, before = 0; word <= last / WORD; word++) {
         u32 owner = state->copy_owner[word];
-        if (!owner) continue;
+        if (!owner || owner == before) continue;
+        before = owner;
         const struct copy *copy = owned_by(cta, owner);
         if (sees(copy, owner >> WARP_SHIFT, x->warp->index, lanes)) continue;
         explain(x, lane, copy, exec_at(cta, owner >> WARP_SHIFT), offset, bytes, access);
