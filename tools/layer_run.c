@@ -49,8 +49,10 @@ static void set_base(struct layer_run *run) {
     run->base.q_lora = l->q_lora;
     run->base.gate = l->gate;
     run->base.rope = ropes[l->rope];
-    run->base.cap = l->cap ? l->cap : run->base.cap;
-    run->base.qh = l->qh ? l->qh : run->base.qh;
+    if (l->dcp > 1) { /* a rank alone has no mailbox that they could shape */
+        run->base.cap = l->cap ? l->cap : run->base.cap;
+        run->base.qh = l->qh ? l->qh : run->base.qh;
+    }
     run->base.tiled_from = l->tiled_from ? l->tiled_from : run->base.tiled_from;
     run->base.poll = l->dcp == 1 && run->base.poll == 0 ? DCPK_UNSET : run->base.poll;
     if (l->dcp > 1 && run->base.cap == DCPK_UNSET) run->base.cap = l->batch > 64 ? l->batch : 64;
