@@ -118,7 +118,7 @@ static int32_t *scatter_pages(struct maker *m, int32_t r, int32_t *most, int32_t
         *most = live > *most ? live : *most;
         count += live;
     }
-    *pages = count + 2;
+    *pages = (count + 3) / 2 * 2; /* even: a page id with its last bit flipped is one, too */
     int32_t *ids = malloc((size_t)*pages * sizeof *ids), *table = malloc((size_t)(m->requests * *most) * sizeof *table);
     stream(&random, m->in->seed, FOR_PAGES, (uint64_t)r, 0);
     for (int32_t i = 0; ids && i < *pages - 1; i++) {
