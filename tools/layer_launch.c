@@ -93,6 +93,7 @@ void layer_kernels_free(struct layer_run *run) {
     for (int32_t r = 0; r < run->group.dcp; r++) {
         for (int phase = 0; phase < PHASE_COUNT; phase++) {
             dcpk_kernel_free(run->rank[r].kernels[phase], NULL);
+            run->rank[r].kernels[phase] = NULL;
         }
     }
 }

@@ -313,12 +313,19 @@ dcpk_status layer_memory_read(struct layer_run *run, dcpk_error *error) {
     return status;
 }
 
-void layer_memory_free(struct layer_run *run) {
+void layer_memory_release(struct layer_run *run) {
     for (int32_t r = 0; r < run->group.dcp; r++) {
         struct layer_rank_run *rank = &run->rank[r];
         for (size_t i = 0; i < rank->memory_count; i++) {
             dcpk_mem_free(run->group.rank[r].device, rank->memory[i], NULL);
         }
+        rank->memory_count = 0;
+    }
+}
+
+void layer_memory_free(struct layer_run *run) {
+    for (int32_t r = 0; r < run->group.dcp; r++) {
+        struct layer_rank_run *rank = &run->rank[r];
         for (int32_t s = 0; rank->outcomes && s < run->layer->step_count; s++) {
             outcome_free(&rank->outcomes[s]);
         }

@@ -132,11 +132,16 @@ dcpk_status layer_run_open(const struct layer_run_options *options, const struct
     return DCPK_OK;
 }
 
+void layer_run_detach(struct layer_run *run) {
+    layer_kernels_free(run);
+    layer_memory_release(run);
+    rank_group_close(&run->group);
+}
+
 void layer_run_close(struct layer_run *run) {
     if (run) {
-        layer_kernels_free(run);
+        layer_run_detach(run);
         layer_memory_free(run);
-        rank_group_close(&run->group);
         kernel_set_free(run->set);
         free(run);
     }

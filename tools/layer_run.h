@@ -60,6 +60,9 @@ struct layer_run;
 dcpk_status layer_run_open(const struct layer_run_options *options, const struct layer_case *layer,
                            struct layer_run **out, dcpk_error *error);
 void layer_run_close(struct layer_run *run); /* NULL is fine */
+/* Gives devices, boxes, kernels and device memory back; what was read back and the kernels' rows stay until
+ * layer_run_close. The next run may then be opened. */
+void layer_run_detach(struct layer_run *run);
 /* All steps launched one after the other, ranks inside, one synchronisation at the end; everything read back. */
 dcpk_status layer_run_all(struct layer_run *run, dcpk_error *error);
 /* The last step of each form once more, phase by phase: fills run_seconds of the kernels' rows. After

@@ -70,6 +70,7 @@ dcpk_status layer_launch_phased(struct layer_run *run, int32_t step, bool time, 
 dcpk_status layer_memory_make(struct layer_run *run, dcpk_error *error);
 dcpk_status layer_memory_inject(struct layer_run *run, dcpk_error *error);
 dcpk_status layer_memory_read(struct layer_run *run, dcpk_error *error);
-void layer_memory_free(struct layer_run *run);
+void layer_memory_release(struct layer_run *run); /* the device's */
+void layer_memory_free(struct layer_run *run);    /* the host's */
 
 #endif
