@@ -14,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_DEVICE, OPT_SCHEDULE, OPT_SEED, OPT_SIGMA, OPT_OUT, OPT_JSON };
+enum { OPT_DEVICE, OPT_SCHEDULE, OPT_SEED, OPT_ORDERED, OPT_SIGMA, OPT_OUT, OPT_JSON };
 static const struct option_row options[] = {
     [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
     [OPT_SCHEDULE] = {"schedule", 0, "NAME", "CPU device: fair (default) or random, a seeded adversary"},
     [OPT_SEED] = {"seed", 's', "N", "of a random schedule (default: $DCPK_CPU_SEED, else 1)"},
+    [OPT_ORDERED] = {"event-ordered", 'e', NULL,
+                     "kernel by kernel over all ranks, poll=0 split=1: ranks may share a GPU"},
     [OPT_SIGMA] = {"wide-scores", 0, NULL,
                    "hardware: scores spread over more than 1.3 (natural logarithm): wider bounds"},
     [OPT_OUT] = {"out", 'o', "FILE", "write what the device made as a safetensors file"},
@@ -142,6 +144,14 @@ static enum exit_code run_case(const struct command_line *line, dcpk_gen *gen, c
     wanted.device = choice->device;
     wanted.cpu = &choice->cpu;
     wanted.form = LAYER_FUSED;
+    dcpk_spec keys;
+    dcpk_spec_init(&keys, "replay"); /* not of kernels.def: takes every key */
+    if (line->values[OPT_ORDERED] != NULL && layer->dcp > 1) {
+        keys.poll = 0;
+        keys.split = 1;
+    }
+    wanted.keys = &keys;
+    wanted.phased = line->values[OPT_ORDERED] != NULL;
     wanted.ask_environment = 1;
     enum exit_code code;
     if (layer_run_open(&wanted, layer, &run, &error) != DCPK_OK) {

@@ -16,12 +16,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_SAVE, OPT_INJECT, OPT_JSON };
+enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_ORDERED, OPT_SAVE, OPT_INJECT, OPT_JSON };
 static const struct option_row options[] = {
     [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
     [OPT_SEED] = {"seed", 's', "N", "as seed=N: of the inputs and of a random schedule (schedule: $DCPK_CPU_SEED)"},
     [OPT_SCHEDULE] = {"schedule", 0, "NAME", "CPU device: fair (default) or random, a seeded adversary"},
     [OPT_FORM] = {"form", 'f', "NAME", "how a step begins: fused, wait, pushed, or cycle (default): these in turn"},
+    [OPT_ORDERED] = {"event-ordered", 'e', NULL,
+                     "kernel by kernel over all ranks, poll=0 split=1: ranks may share a GPU"},
     [OPT_SAVE] = {"save", 0, "CASE", "write the last step as a case file, with the reference's results"},
     [OPT_INJECT] = {"inject", 0, "[=INPUT]",
                     "flip one bit of an input on the device: cache, qkv, gate, weight or table"},
@@ -147,6 +149,10 @@ static enum exit_code fill_keys(const struct command_line *line, dcpk_gen *gen, 
     dcpk_error error;
     dcpk_error_init(&error);
     if (keys->dcp == DCPK_UNSET) keys->dcp = 2;
+    if (line->values[OPT_ORDERED] != NULL && keys->dcp > 1) {
+        if (keys->poll == DCPK_UNSET) keys->poll = 0;
+        if (keys->split == DCPK_UNSET) keys->split = 1;
+    }
     bool standard = preset->model == NULL && keys->heads == DCPK_UNSET;
     if (standard) *preset = (struct preset){"kimi-k3", 8};
     if (standard && keys->splits == DCPK_UNSET) keys->splits = 2;
@@ -324,6 +330,7 @@ static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen
     wanted.cpu = &plan->choice.cpu;
     wanted.keys = &plan->keys;
     wanted.form = (int32_t)plan->form;
+    wanted.phased = line->values[OPT_ORDERED] != NULL;
     wanted.ask_environment = 1;
     wanted.page_gap = 64;
     wanted.inject = (int32_t)plan->inject;
