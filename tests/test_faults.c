@@ -1,15 +1,11 @@
 /* test_faults.c - planted faults: each edits one place of a copy of templates/ and must be found by the checks that the
  * other suites rely on, which the unedited templates pass. An edit whose text is gone fails its test: it cannot rot.
- * May call: tests/exchange.h. */
+ * May call: tests/exchange.h, tests/plant.h. */
 #include <tests/exchange.h>
+#include <tests/plant.h>
 
 #include <check.h>
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* What finds it. */
 enum finder {
@@ -99,77 +95,6 @@ static const struct fault faults[] = {
      BY_RESULT},
 };
 
-/* ---- an edited copy of templates/ ---------------------------------------------------------------- */
-
-static char folder[64];
-
-static char *read_file(const char *path) {
-    FILE *file = fopen(path, "rb");
-    ck_assert_msg(file != NULL, "%s: cannot be read", path);
-    char *text = calloc(1, 1 << 20);
-    ck_assert_ptr_nonnull(text);
-    size_t length = fread(text, 1, (1 << 20) - 1, file);
-    ck_assert_uint_lt(length, (1 << 20) - 1);
-    fclose(file);
-    return text;
-}
-
-static void write_file(const char *path, const char *text) {
-    FILE *file = fopen(path, "wb");
-    ck_assert_msg(file && fputs(text, file) >= 0 && fclose(file) == 0, "%s: cannot be written", path);
-}
-
-static void path_of(char *path, size_t capacity, const char *root, const char *name) {
-    ck_assert_int_lt(snprintf(path, capacity, "%s/%s", root, name), (int)capacity);
-}
-
-/* The file with its one occurrence of text replaced, below the temporary folder. The rest is found in templates/. */
-static void plant(const struct fault *fault) {
-    char from[256], to[256], lib[256];
-    path_of(from, sizeof from, "templates", fault->file);
-    path_of(to, sizeof to, folder, fault->file);
-    path_of(lib, sizeof lib, folder, "lib");
-    mkdir(lib, 0700);
-    char *text = read_file(from);
-    char *at = strstr(text, fault->text);
-    ck_assert_msg(at != NULL, "%s: \"%s\" is no longer there: the fault must be planted elsewhere", fault->file,
-                  fault->text);
-    ck_assert_msg(strstr(at + 1, fault->text) == NULL, "%s: \"%s\" is there twice", fault->file, fault->text);
-    size_t length = strlen(text) + strlen(fault->instead) + 1;
-    char *edited = calloc(1, length);
-    ck_assert_ptr_nonnull(edited);
-    snprintf(edited, length, "%.*s%s%s", (int)(at - text), text, fault->instead, at + strlen(fault->text));
-    write_file(to, edited);
-    free(edited);
-    free(text);
-}
-
-static void make_folder(void) {
-    strcpy(folder, "/tmp/dcpk-faults-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-static void remove_below(const char *path) {
-    DIR *list = opendir(path);
-    for (struct dirent *entry; list && (entry = readdir(list));) {
-        char name[512];
-        if (entry->d_name[0] != '.') {
-            snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-            if (unlink(name) != 0) {
-                remove_below(name);
-            }
-        }
-    }
-    if (list) {
-        closedir(list);
-    }
-    rmdir(path);
-}
-
-static void remove_folder(void) {
-    remove_below(folder);
-}
-
 /* ---- the exchange that must notice --------------------------------------------------------------- */
 
 enum outcome { RIGHT, WRONG, REFUSED };
@@ -200,8 +125,8 @@ START_TEST(planted_fault_is_found) {
     const struct fault *fault = &faults[_i];
     char what[4608];
     enum outcome outcome = RIGHT;
-    plant(fault);
-    dcpk_gen *gen = exchange_gen(folder);
+    plant(&(struct edit){fault->file, fault->text, fault->instead});
+    dcpk_gen *gen = exchange_gen(plant_folder());
     if (fault->finder == BY_SCHEDULE) {
         for (uint64_t seed = 0; seed < SEEDS && outcome == RIGHT; seed++) {
             outcome = run_exchange(gen, fault->keys, DCPKCPU_RANDOM, seed, what, sizeof what);
@@ -220,7 +145,7 @@ static const char *const unedited[] = {"", "checked=1", "split=1", "qh=9"};
 /* The same exchanges on the same path with nothing edited: what the faults are told apart from. */
 START_TEST(unedited_templates_pass_the_same_exchange) {
     char what[4608];
-    dcpk_gen *gen = exchange_gen(folder);
+    dcpk_gen *gen = exchange_gen(plant_folder());
     enum outcome outcome = run_exchange(gen, unedited[_i], DCPKCPU_FAIR, 1, what, sizeof what);
     ck_assert_msg(outcome == RIGHT, "%s", what);
     for (uint64_t seed = 0; seed < 4; seed++) {
@@ -235,7 +160,7 @@ int main(void) {
     Suite *suite = suite_create("faults");
     TCase *tests = tcase_create("faults");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, make_folder, remove_folder);
+    tcase_add_checked_fixture(tests, plant_folder_make, plant_folder_remove);
     suite_add_tcase(suite, tests);
     tcase_add_loop_test(tests, planted_fault_is_found, 0, sizeof faults / sizeof *faults);
     tcase_add_loop_test(tests, unedited_templates_pass_the_same_exchange, 0, sizeof unedited / sizeof *unedited);

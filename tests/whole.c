@@ -127,14 +127,27 @@ void whole_make(struct whole *whole, dcpk_gen *gen, const char *text) {
     ck_assert_msg(whole->layer != NULL, "%s: %s", text, why);
 }
 
+void whole_judge(struct whole *whole) {
+    layer_bounds_of(whole->layer, false, whole->make.sigma, &whole->bounds);
+    ck_assert(layer_judge(whole->run, whole->layer, &whole->bounds, &whole->judged));
+}
+
+dcpk_status whole_try(struct whole *whole, dcpk_error *error) {
+    dcpk_status status = layer_run_open(&whole->options, whole->layer, &whole->run, error);
+    if (status == DCPK_OK) {
+        status = layer_run_all(whole->run, error);
+    }
+    if (status == DCPK_OK) {
+        whole_judge(whole);
+    }
+    return status;
+}
+
 void whole_run(struct whole *whole) {
     dcpk_error error;
     dcpk_error_init(&error);
-    MUST(layer_run_open(&whole->options, whole->layer, &whole->run, &error));
-    dcpk_status status = layer_run_all(whole->run, &error);
+    dcpk_status status = whole_try(whole, &error);
     ck_assert_msg(status == DCPK_OK, "%s: %s", whole->text, error.text);
-    layer_bounds_of(whole->layer, false, whole->make.sigma, &whole->bounds);
-    ck_assert(layer_judge(whole->run, whole->layer, &whole->bounds, &whole->judged));
 }
 
 void whole_close(struct whole *whole) {

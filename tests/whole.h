@@ -29,6 +29,10 @@ struct whole {
 void whole_make(struct whole *whole, dcpk_gen *gen, const char *text);
 /* The layer on the CPU device, run and judged. */
 void whole_run(struct whole *whole);
+/* The same, where failing is an answer. Not OK: nothing was judged. */
+dcpk_status whole_try(struct whole *whole, dcpk_error *error);
+/* Judges what was read back last. */
+void whole_judge(struct whole *whole);
 void whole_close(struct whole *whole);
 /* All of it; fails the test with the first thing wrong. */
 void whole_must_be_right(dcpk_gen *gen, const char *text);
