@@ -19,7 +19,7 @@ enum { HIT_NONE = 0, HIT_MEMORY = 1, HIT_FOLDER = 2 };
 struct build {
     struct dcpk_gen *gen;
     dcpk_spec spec;
-    char spec_text[1024], options[128];
+    char spec_text[1024], options[128], front[GEN_FRONT];
     struct key_request request;
     struct key direct, content;
     struct expansion expansion;
@@ -48,7 +48,9 @@ static dcpk_status begin(struct build *b, struct dcpk_gen *gen, const dcpk_spec 
     status = gen_toolchain(gen, error);
     if (status != DCPK_OK) return status;
     gen->kind->options(&b->spec, b->options, sizeof b->options);
-    b->request = (struct key_request){b->spec_text, b->spec.arch, gen->toolchain.text, b->options};
+    status = gen_front(gen, &b->spec, b->front, sizeof b->front, error);
+    if (status != DCPK_OK) return status;
+    b->request = (struct key_request){b->spec_text, b->spec.arch, gen->toolchain.text, b->options, b->front};
     return key_direct(&b->request, &b->direct, error);
 }
 
@@ -142,7 +144,7 @@ static bool from_entry(struct build *b) {
 static dcpk_status expand(struct build *b, dcpk_error *error) {
     double start = system_now();
     struct key_content content;
-    dcpk_status status = expander_expand(b->gen->expander, &b->spec, &b->expansion, error);
+    dcpk_status status = gen_expand(b->gen, &b->spec, &b->expansion, error);
     b->report.expand_ms = system_now() - start;
     if (status != DCPK_OK) return status;
     b->expanded = true;

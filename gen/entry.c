@@ -261,8 +261,21 @@ static void name_entry(lua_State *L, dcpk_entry_info *entry) {
     lua_pop(L, 1);
 }
 
+/* It bounds the registers: 65536 / (min_ctas * threads) a thread. 0: the field is not there. */
+static int min_ctas(lua_State *L) {
+    int value = 0;
+    if (lua_getfield(L, 1, "min_ctas") != LUA_TNIL) value = (int)check_integer(L, -1, "kernel{}: min_ctas", 1, 32);
+    lua_pop(L, 1);
+    return value;
+}
+
 static void write_header(lua_State *L, const dcpk_entry_info *e, const char *const *docs) {
     char line[96];
+    int ctas = min_ctas(L);
+    if (host_of(L)->cuda) {
+        entry_write_cuda(L, e, docs, ctas);
+        return;
+    }
     write_format(L, "%s", "");
     write_format(L, ".visible .entry %s(%s", e->name, e->param_count == 0 ? ")" : "");
     for (uint32_t i = 0; i < e->param_count; i++) {
@@ -277,9 +290,7 @@ static void write_header(lua_State *L, const dcpk_entry_info *e, const char *con
     write_format(L, ".reqntid %u, %u, %u", e->block[0], e->block[1], e->block[2]);
     if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
         write_format(L, ".reqnctapercluster %u, %u, %u", e->cluster[0], e->cluster[1], e->cluster[2]);
-    if (lua_getfield(L, 1, "min_ctas") != LUA_TNIL) /* bounds the registers: 65536 / (min_ctas * threads) a thread */
-        write_format(L, ".minnctapersm %d", (int)check_integer(L, -1, "kernel{}: min_ctas", 1, 32));
-    lua_pop(L, 1);
+    if (ctas > 0) write_format(L, ".minnctapersm %d", ctas);
     write_format(L, "{");
 }
 
@@ -316,7 +327,7 @@ static int param_index(lua_State *L) {
     for (uint32_t i = 0; i < entry->param_count; i++) {
         if (strcmp(entry->params[i].name, name) != 0) continue;
         const char *type = entry->params[i].type;
-        snprintf(text, sizeof text, "param_%s", name);
+        snprintf(text, sizeof text, "%s%s", host->cuda ? "" : "param_", name);
         symbol_push(L, "param",
                     type[0] == 'f'   ? "f32"
                     : type[0] == 's' ? "s32"

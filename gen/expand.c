@@ -1,5 +1,5 @@
-/* expand.c - owns the expander and the expansion: template -> Lua -> PTX with its line map -> lint.
- * The steps are others': this file puts the text together and answers who wrote a line. */
+/* expand.c - owns the expander and the expansion: template -> Lua -> PTX (or CUDA C++) with its line map -> lint of
+ * PTX. The steps are others': this file puts the text together and answers who wrote a line. */
 #include "gen/expand.h"
 #include "gen/host.h"
 #include "gen/lineinfo.h"
@@ -57,7 +57,8 @@ static dcpk_status put_head(struct host *host, struct expansion *out, struct emi
     char version[16];
     snprintf(version, sizeof version, "%u.%u", out->ptx_version / 10, out->ptx_version % 10);
     const char *const values[] = {host->spec->kernel, spec, NULL, version, out->target, NULL};
-    for (size_t i = 0; i < sizeof heads / sizeof heads[0] && wrong == NULL; i++) {
+    size_t count = host->cuda ? 3 : sizeof heads / sizeof heads[0]; /* the rest is NVRTC's to write */
+    for (size_t i = 0; i < count && wrong == NULL; i++) {
         const char *percent = strstr(heads[i], "%s");
         int length = percent == NULL
                          ? snprintf(line, sizeof line, "%s", heads[i])
@@ -90,7 +91,7 @@ static dcpk_status put_together(struct host *host, struct expansion *out) {
     dcpk_status status = put_head(host, out, &whole);
     const char *wrong = NULL;
     if (status == DCPK_OK) status = copy_files(host, out);
-    if (status == DCPK_OK && host->spec->lineinfo == 1)
+    if (status == DCPK_OK && host->spec->lineinfo == 1 && !host->cuda)
         wrong = lineinfo_append(&whole, &host->out, out->files, out->file_count);
     else if (status == DCPK_OK)
         wrong = emitter_append(&whole, &host->out);
@@ -108,9 +109,10 @@ static dcpk_status put_together(struct host *host, struct expansion *out) {
     return DCPK_OK;
 }
 
-/* .version is the lowest that every need and the target allow. */
+/* .version is the lowest that every need and the target allow. NVRTC builds for the spec's own architecture. */
 static void set_target(struct host *host, struct expansion *out) {
     dcpk_arch_info arch = {.size = sizeof arch};
+    if (host->cuda) snprintf(host->need.target, sizeof host->need.target, "%s", host->spec->arch);
     snprintf(out->target, sizeof out->target, "%s", host->need.target);
     out->ptx_version = (uint32_t)host->need.ptx;
     if (dcpk_arch_find(out->target, &arch) && (uint32_t)arch.ptx > out->ptx_version)
@@ -142,9 +144,22 @@ static dcpk_status check_there(struct host *host, const char *name) {
     return DCPK_E_NOT_FOUND;
 }
 
-static dcpk_status expand(struct host *host, struct expansion *out) {
-    char name[64];
-    snprintf(name, sizeof name, "%s.ptx.lua", host->spec->kernel);
+dcpk_status expander_language(struct expander *expander, const char *kernel, enum expansion_language *language,
+                              char *file, dcpk_error *error) {
+    char ptx[64], cuda[64];
+    const struct source_file *source;
+    snprintf(ptx, sizeof ptx, "%s.ptx.lua", kernel);
+    snprintf(cuda, sizeof cuda, "%s.cu.lua", kernel);
+    bool has_ptx = sources_get(expander->sources, ptx, &source, NULL) != DCPK_E_NOT_FOUND;
+    bool has_cuda = sources_get(expander->sources, cuda, &source, NULL) != DCPK_E_NOT_FOUND;
+    *language = has_cuda && !has_ptx ? EXPANSION_CUDA : EXPANSION_PTX;
+    if (file != NULL) memcpy(file, *language == EXPANSION_CUDA ? cuda : ptx, sizeof ptx);
+    if (!has_ptx || !has_cuda) return DCPK_OK;
+    return dcpk_error_set(error, DCPK_E_TEMPLATE, "%s: %s and %s are both there (in %s): a kernel has one template",
+                          kernel, ptx, cuda, sources_path(expander->sources));
+}
+
+static dcpk_status expand(struct host *host, const char *name, struct expansion *out) {
     dcpk_status status = check_there(host, name);
     if (status == DCPK_OK) status = host_open(host);
     if (status == DCPK_OK) status = host_run(host, name, NULL, NULL);
@@ -154,22 +169,31 @@ static dcpk_status expand(struct host *host, struct expansion *out) {
     }
     if (status != DCPK_OK) return status;
     set_target(host, out);
+    out->language = host->cuda ? EXPANSION_CUDA : EXPANSION_PTX;
     out->entry_count = host->entry_count;
     memcpy(out->entries, host->entries, sizeof out->entries);
     status = put_together(host, out);
-    return status == DCPK_OK ? lint(out, host->error) : status;
+    return status == DCPK_OK && !host->cuda ? lint(out, host->error) : status;
 }
 
 dcpk_status expander_expand(struct expander *expander, const dcpk_spec *spec, struct expansion *out,
                             dcpk_error *error) {
+    enum expansion_language language;
+    char name[64];
     memset(out, 0, sizeof *out);
     if (spec == NULL || spec->size < sizeof *spec || spec->arch[0] == '\0')
         return dcpk_error_set(error, DCPK_E_ARG, "expanding needs a spec that dcpk_spec_resolve has seen");
+    dcpk_status status = expander_language(expander, spec->kernel, &language, name, error);
+    if (status != DCPK_OK) return status;
     struct host *host = calloc(1, sizeof *host);
     if (host == NULL) return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for an expansion");
-    *host = (struct host){.sources = expander->sources, .spec = spec, .need = {78, "sm_90"}, .error = error};
+    *host = (struct host){.sources = expander->sources,
+                          .spec = spec,
+                          .cuda = language == EXPANSION_CUDA,
+                          .need = {78, "sm_90"},
+                          .error = error};
     locale_t before = uselocale(expander->locale);
-    dcpk_status status = expand(host, out);
+    status = expand(host, name, out);
     uselocale(before);
     host_close(host);
     free(host);
@@ -224,8 +248,9 @@ static const char *separator(const dcpk_error *error) {
 
 void expansion_blame(const struct expansion *x, uint32_t ptx_line, const char *message, dcpk_error *error) {
     int length;
+    const char *language = x->language == EXPANSION_CUDA ? "CUDA C++" : "PTX";
     if (ptx_line == 0 || ptx_line > x->ptx_lines) {
-        dcpk_error_append(error, "%sPTX line %u: %s", separator(error), ptx_line, message);
+        dcpk_error_append(error, "%s%s line %u: %s", separator(error), language, ptx_line, message);
         return;
     }
     const struct line_origin *origin = &x->origins[ptx_line - 1];
@@ -238,6 +263,6 @@ void expansion_blame(const struct expansion *x, uint32_t ptx_line, const char *m
         dcpk_error_append(error, "\n  from %s:%u", x->files[frame->file].name, frame->line);
     }
     text = line_of(x->ptx, ptx_line, &length);
-    if (text != NULL) dcpk_error_append(error, "\n  PTX line %u: %.*s", ptx_line, length, text);
+    if (text != NULL) dcpk_error_append(error, "\n  %s line %u: %.*s", language, ptx_line, length, text);
     dcpk_error_blame(error, file->name, origin->line);
 }

@@ -1,4 +1,4 @@
-/* expand.h - templates to PTX: what the expanding half (lua host, translator, lint) hands to the building half
+/* expand.h - templates to text: what the expanding half (lua host, translator, lint) hands to the building half
  * (toolchain, key, cache). Owned memory: expansion_free frees all of it. */
 #ifndef DCPK_GEN_EXPAND_H
 #define DCPK_GEN_EXPAND_H
@@ -24,7 +24,12 @@ struct line_frame {
     uint32_t file, line;
 };
 
+/* What the text of an expansion is. CUDA: CUDA C++, still to be compiled (cuda.h): ptx, ptx_length and ptx_lines are of
+ * that text, ptx_version is the least that the template asks for. COMPILED: PTX that NVRTC made of it. */
+enum expansion_language { EXPANSION_PTX, EXPANSION_CUDA, EXPANSION_COMPILED };
+
 struct expansion {
+    enum expansion_language language;
     char *ptx;
     size_t ptx_length;
     uint32_t ptx_lines;
@@ -45,7 +50,15 @@ struct expander; /* one Lua host configuration: template folders, caps */
 dcpk_status expander_open(const char *path, struct expander **out, dcpk_error *error);
 void expander_close(struct expander *expander);
 
-/* Expands and lints a resolved spec. Each call uses a fresh Lua state: nothing leaks from one expansion to the next. */
+/* The language of the kernel's template, PTX (NAME.ptx.lua) or CUDA (NAME.cu.lua), and its file's name in *file (64
+ * bytes, or NULL). A kernel without a template is PTX here: expanding says what is missing. TEMPLATE when both are
+ * there.
+ */
+dcpk_status expander_language(struct expander *expander, const char *kernel, enum expansion_language *language,
+                              char *file, dcpk_error *error);
+
+/* Expands a resolved spec, and lints it where it is PTX. Each call uses a fresh Lua state: nothing leaks from one
+ * expansion to the next. */
 dcpk_status expander_expand(struct expander *expander, const dcpk_spec *spec, struct expansion *out, dcpk_error *error);
 void expansion_free(struct expansion *expansion);
 

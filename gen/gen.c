@@ -47,9 +47,11 @@ static dcpk_status set_toolchain(struct dcpk_gen *gen, const dcpk_gen_options *o
                        : gen->environment.toolchain ? gen->environment.toolchain
                                                     : "ptxas";
     gen->kind = toolchain_kind_of(name);
-    if (!gen->kind)
+    if (!gen->kind && strcmp(name, "auto") != 0)
         return dcpk_error_set(error, DCPK_E_TOOLCHAIN,
-                              "there is no toolchain '%s' in dcpk " DCPK_VERSION_TEXT ": ptxas is the one", name);
+                              "there is no toolchain '%s' in dcpk " DCPK_VERSION_TEXT
+                              ": ptxas, nvjitlink, driver, or auto for the first of these that is there",
+                              name);
     if (options->ptxas && *options->ptxas && !(gen->program = strdup(options->ptxas)))
         return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for a path");
     return DCPK_OK;
@@ -124,6 +126,7 @@ dcpk_status dcpk_gen_open(const dcpk_gen_options *options, dcpk_gen **out, dcpk_
 void dcpk_gen_close(dcpk_gen *gen) {
     if (!gen) return;
     if (gen->kind) gen->kind->close(&gen->toolchain);
+    nvrtc_close(&gen->nvrtc);
     if (gen->expander) expander_close(gen->expander);
     memory_free(&gen->memory);
     cache_close(&gen->cache);
@@ -139,12 +142,8 @@ void dcpk_text_free(dcpk_text *text) {
     *text = (dcpk_text){0};
 }
 
-dcpk_status gen_toolchain(struct dcpk_gen *gen, dcpk_error *error) {
-    if (gen->toolchain_open) return DCPK_OK;
-    if (gen->toolchain_trouble.code != DCPK_OK)
-        return dcpk_error_set(error, gen->toolchain_trouble.code, "%s", gen->toolchain_trouble.text);
-    dcpk_error reason;
-    dcpk_error_init(&reason);
+/* Opens one kind; closed again when that fails. */
+static dcpk_status open_kind(struct dcpk_gen *gen, const struct toolchain_kind *kind, dcpk_error *reason) {
     uint32_t started = gen->toolchain.started;
     struct toolchain_place place = {.sys = gen->sys,
                                     .notice = &gen->notice,
@@ -152,16 +151,48 @@ dcpk_status gen_toolchain(struct dcpk_gen *gen, dcpk_error *error) {
                                     .cache = &gen->cache,
                                     .program = gen->program,
                                     .timeout_ms = gen->compile_timeout_ms};
-    dcpk_status status = gen->kind->open(&gen->toolchain, &place, &reason);
+    dcpk_error_init(reason);
+    dcpk_status status = kind->open(&gen->toolchain, &place, reason);
     started += gen->toolchain.started - started;
-    if (status != DCPK_OK) {
-        if (gen->toolchain.useless) gen->toolchain_trouble = reason;
-        dcpk_error_set(error, reason.code, "%s", reason.text);
-        if (error) error->sys_errno = reason.sys_errno;
-    }
-    if (status != DCPK_OK) gen->kind->close(&gen->toolchain);
+    if (status != DCPK_OK && gen->toolchain.useless) gen->toolchain_trouble = *reason;
+    if (status != DCPK_OK) kind->close(&gen->toolchain);
     gen->toolchain.started = started;
     gen->toolchain_open = status == DCPK_OK;
+    return status;
+}
+
+/* auto: the first that opens; else what is wrong with each. */
+static dcpk_status open_first(struct dcpk_gen *gen, dcpk_error *error) {
+    const struct toolchain_kind *kind;
+    struct buffer why = {0};
+    dcpk_error reason;
+    for (unsigned i = 0; (kind = toolchain_kind_at(i)) != NULL; i++) {
+        if (open_kind(gen, kind, &reason) == DCPK_OK) {
+            gen->kind = kind;
+            buffer_free(&why);
+            return DCPK_OK;
+        }
+        gen->toolchain_trouble.code = DCPK_OK; /* it is one of several */
+        buffer_format(&why, "\n%s: %s", kind->name, reason.text);
+    }
+    dcpk_error_set(error, DCPK_E_TOOLCHAIN, "nothing here assembles PTX:%s", why.data ? why.data : "");
+    buffer_free(&why);
+    return DCPK_E_TOOLCHAIN;
+}
+
+dcpk_status gen_toolchain(struct dcpk_gen *gen, dcpk_error *error) {
+    dcpk_error reason;
+    if (gen->toolchain_open) return DCPK_OK;
+    if (gen->toolchain_trouble.code != DCPK_OK)
+        return dcpk_error_set(error, gen->toolchain_trouble.code, "%s", gen->toolchain_trouble.text);
+    if (!gen->kind) return open_first(gen, error);
+    dcpk_status status = open_kind(gen, gen->kind, &reason);
+    if (status == DCPK_OK) return DCPK_OK;
+    dcpk_error_set(error, reason.code, "%s", reason.text);
+    if (error && error->size >= sizeof *error) {
+        error->sys_errno = reason.sys_errno;
+        error->driver_result = reason.driver_result;
+    }
     return status;
 }
 
@@ -180,7 +211,7 @@ dcpk_status dcpk_gen_expand(dcpk_gen *gen, const dcpk_spec *spec, dcpk_text *ptx
     dcpk_spec resolved = *spec;
     struct expansion expansion;
     dcpk_status status = dcpk_spec_resolve(&resolved, error);
-    if (status == DCPK_OK) status = expander_expand(gen->expander, &resolved, &expansion, error);
+    if (status == DCPK_OK) status = gen_expand(gen, &resolved, &expansion, error);
     if (status != DCPK_OK) return status;
     *ptx = (dcpk_text){expansion.ptx, expansion.ptx_length};
     expansion.ptx = NULL; /* the caller's now */

@@ -30,6 +30,7 @@ struct host {
     lua_State *L;
     struct sources *sources;
     const dcpk_spec *spec; /* NULL while models.lua runs */
+    bool cuda;             /* the template is CUDA C++: `|` lines are, too */
     const struct source_file *files[HOST_MAX_FILES];
     const char *chunks[HOST_MAX_FILES]; /* Lua's own copies of "@name", where seen: compared by address first */
     uint32_t file_count;
@@ -97,6 +98,10 @@ int32_t scope_declare(lua_State *L, const char *name, const char *what);
 void scope_check(lua_State *L, const char *name, int32_t scope);
 /* Closes the open entry, if any. */
 void entry_close(lua_State *L);
+
+/* ---- entry_cuda.c: kernel{} of a CUDA C++ template ---- */
+/* The C++ header of an entry, up to its `{`. docs: of each parameter, or NULL; min_ctas: 0 when kernel{} has none. */
+void entry_write_cuda(lua_State *L, const dcpk_entry_info *entry, const char *const *docs, int min_ctas);
 
 /* ---- registers.c: symbols ---- */
 /* The text of a value inside $( ): integer, string or symbol, pushed as a string; raises an error for anything else. */

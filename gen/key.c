@@ -20,6 +20,7 @@ static dcpk_status no_memory(dcpk_error *error) {
 static void add_request(struct buffer *b, const struct key_request *request) {
     buffer_format(b, "spec: %s\narch: %s\ntoolchain: %s\noptions: %s\n", request->spec, request->arch,
                   request->toolchain, request->options);
+    if (request->front && request->front[0]) buffer_format(b, "front: %s\n", request->front);
 }
 
 static dcpk_status finish(struct buffer *b, struct key *key, dcpk_error *error) {

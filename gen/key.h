@@ -21,6 +21,7 @@ struct key_request {
     const char *arch;      /* what the compiler builds for */
     const char *toolchain; /* name, version and build */
     const char *options;   /* the exact option vector */
+    const char *front;     /* what compiles the template's language to PTX, with its options; "" for PTX itself */
 };
 
 /* What the templates made of it: three digests and the .target line. lines and launch are in the key so that a hit

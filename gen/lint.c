@@ -1,11 +1,15 @@
-/* lint.c - owns the rules that every emitted kernel keeps; each breach is blamed on the template line that wrote it.
+/* lint.c - owns the rules that every kernel keeps; each breach is blamed on the template line that wrote it.
  *  1. A kernel that touches global memory executes griddepcontrol.wait, in every thread: no guard, no way past it.
  *  2. Before the wait it stores nothing, and loads only what the template marks `// const_input` (weights, tables made
  *     before any launch). Public: flashinfer#5081, flash-attention#2498.
  *  3. It waits before it lets its dependents in: else they see the signal of a kernel two before. flashinfer#3835.
  *  4. Every instruction is one of the declared .version and .target. triton#8539, openxla/xla#4970.
  *  5. .version, .target, .address_size and entries are the generator's to write: keys and launch data hold what it
- * wrote. Also fills entry_info.waits. Reads text only; must not know Lua. */
+ *     wrote.
+ * PTX that NVRTC made of a CUDA C++ template keeps rules 1 to 4, too. There rule 2 knows no mark: comments do not
+ * survive, so nothing is loaded before the wait; rule 4 judges inline assembly, by the version and target that NVRTC
+ * declares; of rule 5 the head lines are NVRTC's own and not looked at, and entries may come in any order.
+ * Also fills entry_info.waits. Reads text only; must not know Lua. */
 #include "gen/lint.h"
 #include "gen/ptx_scan.h"
 #include "runtime/error.h"
@@ -40,6 +44,11 @@ static void complain(struct linter *l, uint32_t line, const char *message) {
     if (l->status != DCPK_OK) return;
     l->status = dcpk_error_set(l->error, DCPK_E_LINT, "%s", "");
     expansion_blame(l->x, line, message, l->error);
+}
+
+/* NVRTC made the text. */
+static bool compiled(const struct linter *l) {
+    return l->x->language == EXPANSION_COMPILED;
 }
 
 /* ---- what an opcode is ---- */
@@ -119,10 +128,13 @@ static void check_instruction(struct linter *l, const struct ptx_statement *st) 
                      length, st->name.at, need->targets, l->x->target);
             complain(l, st->line, message);
         } else if (need->ptx > l->x->ptx_version) {
-            snprintf(message, sizeof message,
-                     "%.*s needs PTX %u.%u and the kernel declares %u.%u: say need{ptx=\"%u.%u\"}", length, st->name.at,
-                     need->ptx / 10, need->ptx % 10, l->x->ptx_version / 10, l->x->ptx_version % 10, need->ptx / 10,
-                     need->ptx % 10);
+            const unsigned major = need->ptx / 10, minor = need->ptx % 10;
+            int used = snprintf(message, sizeof message, "%.*s needs PTX %u.%u and the kernel declares %u.%u: ", length,
+                                st->name.at, major, minor, l->x->ptx_version / 10, l->x->ptx_version % 10);
+            if (compiled(l))
+                snprintf(message + used, sizeof message - (size_t)used, "a newer NVRTC is needed");
+            else
+                snprintf(message + used, sizeof message - (size_t)used, "say need{ptx=\"%u.%u\"}", major, minor);
             complain(l, st->line, message);
         }
     }
@@ -162,6 +174,9 @@ static void check_before(struct linter *l, const struct ptx_statement *st, size_
         complain(l, st->line, "launch_dependents before griddepcontrol.wait: a kernel waits before it triggers");
     else if (access == STORE)
         complain(l, st->line, "a store or atomic before griddepcontrol.wait: the kernel before this one may still run");
+    else if (access == LOAD && compiled(l))
+        complain(l, st->line,
+                 "a load before griddepcontrol.wait: the kernel before this one may not have written it yet");
     else if (access == LOAD && !marked(st))
         complain(
             l, st->line,
@@ -184,6 +199,10 @@ static void check_without_wait(struct linter *l) {
             complain(l, st.line, "the kernel touches global memory and never executes griddepcontrol.wait");
         if (begins(st.name, "griddepcontrol.launch_dependents"))
             complain(l, st.line, "launch_dependents in a kernel that never executes griddepcontrol.wait");
+        if (compiled(l) && begins(st.name, "call"))
+            complain(l, st.line,
+                     "a call in a kernel that never executes griddepcontrol.wait itself: what is called may touch "
+                     "global memory");
     }
 }
 
@@ -216,8 +235,26 @@ static size_t count_statements(const struct expansion *x) {
 
 struct heads_seen {
     bool directive[3];
-    uint32_t entries;
+    uint32_t entries;       /* of the text */
+    dcpk_entry_info *entry; /* whose statements are being collected; NULL outside one, and in a function */
+    bool met[DCPK_IMAGE_MAX_ENTRIES];
 };
+
+static bool names_entry(const struct ptx_statement *st, const char *name) {
+    size_t length = strlen(name);
+    const char *at = length > 0 ? memmem(st->rest.at, st->rest.length, name, length) : NULL;
+    return at != NULL && (at[length] == '(' || at[length] == '\n');
+}
+
+/* The entry's metadata: the next one, or in NVRTC's text any that was not met yet. NULL: it has none. */
+static dcpk_entry_info *find_entry(const struct linter *l, const struct ptx_statement *st, struct heads_seen *seen) {
+    for (uint32_t i = 0; i < l->x->entry_count; i++)
+        if (names_entry(st, l->x->entries[i].name) && !seen->met[i] && (compiled(l) || i == seen->entries)) {
+            seen->met[i] = true;
+            return &l->x->entries[i];
+        }
+    return NULL;
+}
 
 static void check_heads(struct linter *l, const struct ptx_statement *st, struct heads_seen *seen) {
     static const struct {
@@ -231,28 +268,38 @@ static void check_heads(struct linter *l, const struct ptx_statement *st, struct
         seen->directive[i] = true; /* the first stands above all that templates write */
     }
     if (st->kind != PTX_ENTRY) return;
-    const char *name = seen->entries < l->x->entry_count ? l->x->entries[seen->entries].name : "";
-    size_t length = strlen(name);
-    const char *at = length > 0 ? memmem(st->rest.at, st->rest.length, name, length) : NULL;
-    if (at == NULL || (at[length] != '(' && at[length] != '\n'))
-        complain(l, st->line, "an entry is the generator's to write: say kernel{...}");
+    seen->entry = find_entry(l, st, seen);
+    if (seen->entry == NULL) complain(l, st->line, "an entry is the generator's to write: say kernel{...}");
     seen->entries++;
+}
+
+/* Functions have rule 4 alone: whoever calls them has waited. */
+static void check_function(struct linter *l) {
+    for (size_t i = 0; i < l->count; i++)
+        if (l->statements[i].kind == PTX_INSTRUCTION) check_instruction(l, &l->statements[i]);
 }
 
 static void check_entries(struct linter *l) {
     struct heads_seen seen = {0};
     struct ptx_scanner scanner;
     struct ptx_statement st;
-    uint32_t entry = 0;
     int depth = 0;
     ptx_scan(&scanner, l->x->ptx, l->x->ptx_length);
     while ((st = ptx_next(&scanner)).kind != PTX_END && l->status == DCPK_OK) {
         check_heads(l, &st, &seen);
         depth += (st.kind == PTX_OPEN) - (st.kind == PTX_CLOSE);
-        if (st.kind == PTX_ENTRY) l->count = 0;
         if (depth > 0) l->statements[l->count++] = st;
-        if (st.kind == PTX_CLOSE && depth == 0 && entry < l->x->entry_count) check_entry(l, &l->x->entries[entry++]);
+        if (st.kind != PTX_CLOSE || depth != 0) continue;
+        if (seen.entry != NULL)
+            check_entry(l, seen.entry);
+        else
+            check_function(l);
+        seen.entry = NULL;
+        l->count = 0;
     }
+    for (uint32_t i = 0; compiled(l) && i < l->x->entry_count && l->status == DCPK_OK; i++)
+        if (!seen.met[i])
+            l->status = dcpk_error_set(l->error, DCPK_E_LINT, "NVRTC's PTX has no entry %s", l->x->entries[i].name);
 }
 
 dcpk_status lint(struct expansion *x, dcpk_error *error) {

@@ -115,17 +115,6 @@ dcpk_status ptxas_judge(const char *who, const char *text, const struct process_
     return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s exited with status %d", text, result->code);
 }
 
-/* The log of a compiler that succeeded: warnings, with their template lines. */
-static void report_warnings(const struct toolchain_place *place, const dcpk_spec *spec,
-                            const struct expansion *expansion, const char *log) {
-    dcpk_error text;
-    dcpk_error_init(&text);
-    if (log[strspn(log, " \t\r\n")] == '\0') return;
-    dcpk_error_set(&text, DCPK_E_TOOLCHAIN, "%s: the compiler says:", spec->kernel);
-    scan_log(expansion, log, &text);
-    notice_log(place->notice, DCPK_LOG_WARNING, "%s", text.text);
-}
-
 static dcpk_status run(struct toolchain *toolchain, const struct toolchain_place *place, const dcpk_spec *spec,
                        const struct expansion *expansion, int in, int out, dcpk_error *error) {
     char arch[sizeof spec->arch];
@@ -147,7 +136,7 @@ static dcpk_status run(struct toolchain *toolchain, const struct toolchain_place
         if (status != DCPK_OK)
             scan_log(expansion, result.log, error);
         else
-            report_warnings(place, spec, expansion, result.log);
+            scan_warnings(expansion, spec->kernel, result.log, place->notice);
     }
     free(result.log);
     return status;
@@ -156,7 +145,7 @@ static dcpk_status run(struct toolchain *toolchain, const struct toolchain_place
 static dcpk_status assemble(struct toolchain *toolchain, const struct toolchain_place *place, const dcpk_spec *spec,
                             const struct expansion *expansion, struct toolchain_output *out, dcpk_error *error) {
     *out = (struct toolchain_output){0};
-    ptxas_warn_of_faults(toolchain, place->notice, spec->arch);
+    toolchain_warn_of_faults(toolchain, place->notice, spec->arch);
     int in = memory_file(place->sys, "dcpk-ptx", expansion->ptx, expansion->ptx_length, error);
     if (in < 0) return DCPK_E_TOOLCHAIN;
     int cubin = memory_file(place->sys, "dcpk-cubin", NULL, 0, error);
@@ -172,7 +161,3 @@ static dcpk_status assemble(struct toolchain *toolchain, const struct toolchain_
 
 const struct toolchain_kind toolchain_ptxas = {
     .name = "ptxas", .open = ptxas_open, .options = options, .assemble = assemble, .close = ptxas_close};
-
-const struct toolchain_kind *toolchain_kind_of(const char *name) {
-    return strcmp(name, toolchain_ptxas.name) == 0 ? &toolchain_ptxas : NULL;
-}

@@ -16,7 +16,5 @@ dcpk_status ptxas_identify(struct toolchain *toolchain, const struct toolchain_p
 struct process_result;
 dcpk_status ptxas_judge(const char *who, const char *text, const struct process_result *result, uint32_t timeout_ms,
                         dcpk_error *error);
-/* Warns once when this version is known to miscompile for the architecture. */
-void ptxas_warn_of_faults(struct toolchain *toolchain, const struct notice *notice, const char *arch);
 
 #endif

@@ -121,27 +121,3 @@ dcpk_status ptxas_identify(struct toolchain *toolchain, const struct toolchain_p
     free(wanted);
     return status;
 }
-
-void ptxas_warn_of_faults(struct toolchain *toolchain, const struct notice *notice, const char *arch) {
-    static const struct {
-        long first, good;
-        int capability;
-        const char *what;
-    } faults[] = {
-#define F(first, good, capability, what) {first, good, capability, what},
-#include "gen/ptxas_faults.def"
-#undef F
-    };
-    long major = 0, minor = 0, patch = 0;
-    dcpk_arch_info row = {.size = sizeof row};
-    if (toolchain->warned || sscanf(toolchain->text, "ptxas %ld.%ld.%ld", &major, &minor, &patch) != 3 ||
-        !dcpk_arch_find(arch, &row))
-        return;
-    long version = major * 1000000 + minor * 1000 + patch;
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        if (version >= faults[i].first && version < faults[i].good &&
-            row.major * 10 + row.minor >= faults[i].capability) {
-            notice_log(notice, DCPK_LOG_WARNING, "%s %s", toolchain->text, faults[i].what);
-            toolchain->warned = true;
-        }
-}

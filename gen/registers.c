@@ -144,9 +144,23 @@ lua_Integer check_integer(lua_State *L, int index, const char *what, lua_Integer
     return value;
 }
 
+/* Of a CUDA C++ template: C++17's hexadecimal form says every finite number exactly. */
+static void cuda_literal(double value, bool narrow, char *text, size_t capacity) {
+    static const char *const special[2][3] = {
+        {"__longlong_as_double(0x7FF8000000000000LL)", "__longlong_as_double(0x7FF0000000000000LL)",
+         "(-__longlong_as_double(0x7FF0000000000000LL))"},
+        {"__int_as_float(0x7FC00000)", "__int_as_float(0x7F800000)", "(-__int_as_float(0x7F800000))"}};
+    if (narrow) value = (double)(float)value;
+    if (isnan(value) || isinf(value))
+        snprintf(text, capacity, "%s", special[narrow][isnan(value) ? 0 : value > 0 ? 1 : 2]);
+    else
+        snprintf(text, capacity, "%s%a%s%s", signbit(value) ? "(" : "", value, narrow ? "f" : "",
+                 signbit(value) ? ")" : "");
+}
+
 /* f32(1.5): the literal, by bit pattern; every NaN is the one of PTX. */
 static int literal(lua_State *L, const char *type) {
-    char text[24];
+    char text[64];
     double value = lua_tonumber(L, 1);
     uint64_t bits64;
     uint32_t bits32;
@@ -157,7 +171,9 @@ static int literal(lua_State *L, const char *type) {
         bits64 = UINT64_C(0x7FF8000000000000);
         bits32 = UINT32_C(0x7FC00000);
     }
-    if (strcmp(type, "f32") == 0)
+    if (host_of(L)->cuda && (strcmp(type, "f32") == 0 || strcmp(type, "f64") == 0))
+        cuda_literal(value, type[1] == '3', text, sizeof text);
+    else if (strcmp(type, "f32") == 0)
         snprintf(text, sizeof text, "0f%08X", (unsigned)bits32);
     else if (strcmp(type, "f64") == 0)
         snprintf(text, sizeof text, "0d%016llX", (unsigned long long)bits64);
@@ -174,6 +190,8 @@ static int reg(lua_State *L) {
     char text[NAME_MAX_LETTERS + 2], declaration[NAME_MAX_LETTERS + 48];
     int top = lua_gettop(L), comment = 0;
     if (lua_type(L, 1) == LUA_TNUMBER) return literal(L, type);
+    if (host_of(L)->cuda)
+        host_fail(L, DCPK_E_TEMPLATE, "%s: registers are PTX's; in a CUDA C++ template declare a C++ variable", type);
     const char *name = check_name(L, 1, type);
     check_special(L, name);
     bool array = top >= 2 && lua_type(L, 2) == LUA_TNUMBER;
@@ -208,6 +226,7 @@ static int reg(lua_State *L) {
 static int label(lua_State *L) {
     char text[NAME_MAX_LETTERS + 16];
     if (lua_gettop(L) != 1) host_fail(L, DCPK_E_TEMPLATE, "label takes one name");
+    if (host_of(L)->cuda) host_fail(L, DCPK_E_TEMPLATE, "label: labels are PTX's; CUDA C++ has statements for that");
     const char *name = check_name(L, 1, "label");
     lua_rawgetp(L, LUA_REGISTRYINDEX, &labels_key);
     lua_getfield(L, -1, name);
@@ -234,7 +253,10 @@ static int shared(lua_State *L) {
         host_fail(L, DCPK_E_TEMPLATE,
                   "shared variables of more than %d bytes in one kernel: use kernel{shared = bytes}",
                   HOST_STATIC_SHARED);
-    write_format(L, "    .shared .align %lld .b8 %s[%lld];", (long long)align, name, (long long)bytes);
+    write_format(L,
+                 host->cuda ? "    __shared__ __align__(%lld) unsigned char %s[%lld];"
+                            : "    .shared .align %lld .b8 %s[%lld];",
+                 (long long)align, name, (long long)bytes);
     struct symbol *symbol = new_symbol(L, "shared", "b8", name, name);
     symbol->count = (int32_t)bytes;
     symbol->scope = scope;

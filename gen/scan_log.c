@@ -1,5 +1,7 @@
-/* scan_log.c - a compiler's log, message by message, with PTX lines turned into template lines.
- * Owns what dcpk knows of the log's form: "ptxas FILE, line N; error   : TEXT". Knows nothing of processes. */
+/* scan_log.c - a compiler's log, message by message, with lines of the text turned into template lines.
+ * Owns what dcpk knows of the logs' forms. Knows nothing of processes.
+ *   about PTX: "ptxas FILE, line N; error   : TEXT" (FILE is "application ptx input" in nvJitLink and the driver)
+ *   NVRTC:     "FILE(N): error: TEXT", lines of detail, the source line, a line with ^ */
 #include "gen/toolchain.h"
 
 #include "runtime/error.h"
@@ -22,6 +24,17 @@ static uint32_t ptx_line_of(const char *line, const char **rest) {
     return (uint32_t)number;
 }
 
+/* The line of CUDA C++, 0 when the log line names none; *rest: what follows "): ". */
+static uint32_t cuda_line_of(const char *line, const char **rest) {
+    const char *open = line[0] != ' ' ? strchr(line, '(') : NULL;
+    if (!open) return 0;
+    char *end;
+    unsigned long number = strtoul(open + 1, &end, 10);
+    if (end == open + 1 || number == 0 || number > UINT32_MAX || strncmp(end, "): ", 3) != 0) return 0;
+    *rest = end + 3;
+    return (uint32_t)number;
+}
+
 /* "error   : Unknown symbol" -> "error: Unknown symbol". */
 static void tidy(const char *text, char *out, size_t capacity) {
     const char *colon = strchr(text, ':');
@@ -32,34 +45,71 @@ static void tidy(const char *text, char *out, size_t capacity) {
         snprintf(out, capacity, "%s", text);
 }
 
-static void blame(const struct expansion *expansion, uint32_t ptx_line, const char *message, dcpk_error *error) {
+static void blame(const struct expansion *expansion, uint32_t line_number, const char *message, dcpk_error *error) {
     char file[sizeof error->template_file];
     uint32_t line = error->template_line;
     memcpy(file, error->template_file, sizeof file);
-    expansion_blame(expansion, ptx_line, message, error);
+    expansion_blame(expansion, line_number, message, error);
     if (line != 0) { /* the first one keeps the error's own fields */
         error->template_line = line;
         memcpy(error->template_file, file, sizeof file);
     }
 }
 
+/* Copies one line; returns the rest of the log. */
+static const char *next_line(const char *log, char *line, size_t capacity) {
+    size_t length = strcspn(log, "\n");
+    snprintf(line, capacity, "%.*s", (int)(length < capacity ? length : capacity - 1), log);
+    return log + length + (log[length] == '\n');
+}
+
+static bool is_caret(const char *line) {
+    size_t blanks = strspn(line, " \t");
+    return line[blanks] == '^' && line[blanks + 1 + strspn(line + blanks + 1, "~ ")] == '\0';
+}
+
+/* Appends the detail of an NVRTC message to it and passes over the source line and its caret: the blame shows it. */
+static const char *take_detail(const char *log, char *message, size_t capacity) {
+    char line[MESSAGE], next[MESSAGE];
+    while (*log == ' ') {
+        const char *rest = next_line(log, line, sizeof line);
+        next_line(rest, next, sizeof next);
+        if (is_caret(next)) return next_line(rest, next, sizeof next);
+        size_t used = strlen(message);
+        snprintf(message + used, capacity - used, "\n    %s", line + strspn(line, " "));
+        log = rest;
+    }
+    return log;
+}
+
 void scan_log(const struct expansion *expansion, const char *log, dcpk_error *error) {
+    bool cuda = expansion->language == EXPANSION_CUDA;
     int messages = 0;
     while (error && *log && messages < MAX_MESSAGES) {
-        char line[MESSAGE], message[MESSAGE];
-        size_t length = strcspn(log, "\n");
+        char line[MESSAGE], message[2 * MESSAGE];
         const char *rest = line;
-        snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), log);
-        log += length + (log[length] == '\n');
+        log = next_line(log, line, sizeof line);
         if (line[strspn(line, " \t\r")] == '\0') continue;
-        uint32_t ptx_line = ptx_line_of(line, &rest);
+        if (cuda && strncmp(line, "Remark: ", 8) == 0) continue; /* how to hush a warning: not by an option here */
+        uint32_t number = cuda ? cuda_line_of(line, &rest) : ptx_line_of(line, &rest);
         messages++;
-        if (ptx_line != 0 && ptx_line <= expansion->ptx_lines) {
+        if (number != 0 && number <= expansion->ptx_lines) {
             tidy(rest, message, sizeof message);
+            if (cuda) log = take_detail(log, message, sizeof message);
             dcpk_error_append(error, "\n");
-            blame(expansion, ptx_line, message, error);
+            blame(expansion, number, message, error);
         } else
             dcpk_error_append(error, "\n%s", line);
     }
     if (error && *log) dcpk_error_append(error, "\n(more lines follow)");
+}
+
+void scan_warnings(const struct expansion *expansion, const char *kernel, const char *log,
+                   const struct notice *notice) {
+    dcpk_error text;
+    dcpk_error_init(&text);
+    if (log[strspn(log, " \t\r\n")] == '\0') return;
+    dcpk_error_set(&text, DCPK_E_TOOLCHAIN, "%s: the compiler says:", kernel);
+    scan_log(expansion, log, &text);
+    notice_log(notice, DCPK_LOG_WARNING, "%s", text.text);
 }

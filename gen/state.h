@@ -6,6 +6,7 @@
 #include "gen/environment.h"
 #include "gen/expand.h"
 #include "gen/memory.h"
+#include "gen/nvrtc.h"
 #include "gen/toolchain.h"
 
 #include <pthread.h>
@@ -18,9 +19,10 @@ struct dcpk_gen {
     uint32_t compile_timeout_ms, lock_timeout_ms;
     struct expander *expander;
     struct toolchain toolchain;
-    const struct toolchain_kind *kind;
+    const struct toolchain_kind *kind; /* NULL: auto, and none is open yet */
     bool toolchain_open;
     dcpk_error toolchain_trouble; /* code DCPK_OK, or why the compiler is useless: it is not asked again */
+    struct nvrtc nvrtc;           /* opened by the first CUDA C++ template */
     struct cache cache;
     struct memory memory;
     pthread_mutex_t provider; /* held while a provider's get runs */
@@ -30,5 +32,12 @@ dcpk_status gen_open_with(const struct system *sys, const dcpk_gen_options *opti
 
 /* Finds and identifies the compiler, once; one that hung, died or made no sense at --version stays refused. */
 dcpk_status gen_toolchain(struct dcpk_gen *gen, dcpk_error *error);
+
+/* front.c: the text that stands in the keys for what made the PTX, beside the templates: NVRTC's version and options
+ * for a CUDA C++ template, "" else. TOOLCHAIN where NVRTC is needed and not there. */
+enum { GEN_FRONT = 640 };
+dcpk_status gen_front(struct dcpk_gen *gen, const dcpk_spec *spec, char *text, size_t capacity, dcpk_error *error);
+/* front.c: expands a resolved spec to linted PTX. */
+dcpk_status gen_expand(struct dcpk_gen *gen, const dcpk_spec *spec, struct expansion *out, dcpk_error *error);
 
 #endif

@@ -1,4 +1,5 @@
-/* toolchain.h - what turns PTX into a cubin. One const vtable a kind; this version has ptxas. */
+/* toolchain.h - what turns PTX into a cubin. One const vtable a kind: the program ptxas, the library nvJitLink, the
+ * driver's own compiler. */
 #ifndef DCPK_GEN_TOOLCHAIN_H
 #define DCPK_GEN_TOOLCHAIN_H
 
@@ -9,8 +10,8 @@ struct environment;
 
 /* An opened toolchain: found and identified. Zero it before opening. */
 struct toolchain {
-    const struct toolchain_kind *kind;
     char *path;       /* of the program */
+    void *library;    /* of a compiler that is a library: its functions; the kind's own */
     char text[256];   /* "ptxas 13.0.88 (build cuda_13.0.r13.0/compiler.36424714_0)" */
     uint32_t started; /* compiler processes so far */
     bool warned;      /* a known fault of this version was reported */
@@ -44,13 +45,20 @@ struct toolchain_kind {
     void (*close)(struct toolchain *toolchain);
 };
 
-extern const struct toolchain_kind toolchain_ptxas;
+extern const struct toolchain_kind toolchain_ptxas, toolchain_nvjitlink, toolchain_driver;
 
+/* In the order in which "auto" tries them: index 0.. until NULL. */
+const struct toolchain_kind *toolchain_kind_at(unsigned index);
 /* By name ("ptxas"); NULL for one that this version has not. */
 const struct toolchain_kind *toolchain_kind_of(const char *name);
+/* Warns once when this version is known to miscompile for the architecture. */
+void toolchain_warn_of_faults(struct toolchain *toolchain, const struct notice *notice, const char *arch);
 
-/* scan_log.c: a compiler's log about an expansion's PTX, each "line N; ..." rewritten to the template's line. Appends
- * to an error that is set, the first line that is blamed being the error's template line. */
+/* scan_log.c: a compiler's log about an expansion's text (ptxas's, nvJitLink's and the driver's about PTX, NVRTC's
+ * about CUDA C++), each message rewritten to the template's line. Appends to an error that is set, the first line that
+ * is blamed being the error's template line. */
 void scan_log(const struct expansion *expansion, const char *log, dcpk_error *error);
+/* The log of a compiler that succeeded: a warning with its template lines, unless it is blank. */
+void scan_warnings(const struct expansion *expansion, const char *kernel, const char *log, const struct notice *notice);
 
 #endif

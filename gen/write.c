@@ -1,4 +1,4 @@
-/* write.c - owns what a template writes: lines, braces, names in scopes, sections, comments, include.
+/* write.c - owns what a template writes (PTX or CUDA C++): lines, braces, names in scopes, sections, comments, include.
  * A line is checked here (ASCII, place) so that every complaint carries the template line that wrote it. */
 #include "gen/host.h"
 #include "gen/translate.h"
@@ -12,11 +12,12 @@
 static const char names_key, modules_key;
 
 static void check_bytes(lua_State *L, const char *text, size_t length) {
-    if (length > EMIT_MAX_LINE) host_fail(L, DCPK_E_TEMPLATE, "a PTX line of more than %d bytes", EMIT_MAX_LINE);
+    const char *language = host_of(L)->cuda ? "CUDA C++" : "PTX";
+    if (length > EMIT_MAX_LINE) host_fail(L, DCPK_E_TEMPLATE, "a line of more than %d bytes", EMIT_MAX_LINE);
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)text[i];
         if ((byte >= 0x20 && byte < 0x7F) || byte == '\t') continue;
-        host_fail(L, DCPK_E_TEMPLATE, "byte 0x%02X in PTX text: only printable ASCII may stand there%s", byte,
+        host_fail(L, DCPK_E_TEMPLATE, "byte 0x%02X in %s text: only printable ASCII may stand there%s", byte, language,
                   byte == '\n' ? " (one call writes one line)" : "");
     }
 }
@@ -52,11 +53,11 @@ static void check_module_line(lua_State *L, const char *text, size_t length) {
     host->open_statement = memchr(text, ';', code) == NULL;
 }
 
-void write_line(lua_State *L, const char *text, size_t length) {
+/* The place of a line and the braces that are names' scopes. C++'s are not: functions and types stand before the first
+ * kernel{}, and no names of ours depend on its braces. */
+static void follow(lua_State *L, const char *text, size_t length) {
     struct host *host = host_of(L);
-    check_bytes(L, text, length);
-    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
-        length--;
+    if (host->cuda) return;
     size_t first = strspn(text, " \t");
     if (first > length) first = length;
     bool brace = length - first == 1;
@@ -66,7 +67,14 @@ void write_line(lua_State *L, const char *text, size_t length) {
         scope_push(L);
     else if (brace && text[first] == '}')
         scope_pop(L);
-    write_raw(L, text, length, host->level);
+}
+
+void write_line(lua_State *L, const char *text, size_t length) {
+    check_bytes(L, text, length);
+    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+        length--;
+    follow(L, text, length);
+    write_raw(L, text, length, host_of(L)->level);
 }
 
 void write_format(lua_State *L, const char *format, ...) {
@@ -198,12 +206,11 @@ static int ptx(lua_State *L) {
             text = luaL_checklstring(L, i, &length);
         else
             text = symbol_text(L, i, &length);
-        if (used + length > sizeof line)
-            host_fail(L, DCPK_E_TEMPLATE, "a PTX line of more than %d bytes", EMIT_MAX_LINE);
+        if (used + length > sizeof line) host_fail(L, DCPK_E_TEMPLATE, "a line of more than %d bytes", EMIT_MAX_LINE);
         memcpy(line + used, text, length);
         used += length;
     }
-    if (used == sizeof line) host_fail(L, DCPK_E_TEMPLATE, "a PTX line of more than %d bytes", EMIT_MAX_LINE - 1);
+    if (used == sizeof line) host_fail(L, DCPK_E_TEMPLATE, "a line of more than %d bytes", EMIT_MAX_LINE - 1);
     line[used] = '\0';
     write_line(L, line, used);
     return 0;

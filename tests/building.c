@@ -199,7 +199,7 @@ unsigned starts_of(const char *what) {
     return count;
 }
 
-static void log_line(void *self, int level, const char *text) {
+void building_log(void *self, int level, const char *text) {
     (void)self;
     logged.lines++;
     size_t used = strlen(logged.all);
@@ -218,7 +218,7 @@ dcpk_gen *open_gen_with(const char *ptxas, const char *cache, const struct syste
                                 .template_path = template_folder,
                                 .cache_dir = cache ? cache : cache_folder,
                                 .ptxas = ptxas,
-                                .log = log_line};
+                                .log = building_log};
     dcpk_gen *gen = NULL;
     dcpk_error error;
     dcpk_error_init(&error);

@@ -40,6 +40,7 @@ struct log_count {
 };
 extern struct log_count logged;
 void log_reset(void);
+void building_log(void *self, int level, const char *text); /* a dcpk_log_fn */
 
 /* A generator over the folders above. ptxas: NULL for the real one. cache: NULL for cache_folder. sys: NULL for the
  * real calls. */

@@ -208,10 +208,10 @@ START_TEST(toolchain_that_is_missing_is_named) {
     ck_assert_int_eq(try_tiny(gen, 1, &image, NULL, &error), DCPK_E_TOOLCHAIN);
     ck_assert_msg(strstr(error.text, "/nowhere/ptxas"), "%s", error.text);
     dcpk_gen_close(gen);
-    setenv("DCPK_TOOLCHAIN", "nvjitlink", 1);
+    setenv("DCPK_TOOLCHAIN", "nvcc", 1);
     dcpk_gen_options options = {.size = sizeof options, .template_path = template_folder, .cache_dir = ""};
     ck_assert_int_eq(dcpk_gen_open(&options, &gen, &error), DCPK_E_TOOLCHAIN);
-    ck_assert_msg(strstr(error.text, "nvjitlink") && strstr(error.text, "ptxas"), "%s", error.text);
+    ck_assert_msg(strstr(error.text, "'nvcc'") && strstr(error.text, "ptxas, nvjitlink, driver"), "%s", error.text);
     ck_assert_ptr_null(gen);
 }
 END_TEST
