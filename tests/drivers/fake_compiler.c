@@ -182,12 +182,12 @@ JIT(nvrtcCompileProgram, void *program, int count, const char *const *options) {
 }
 JIT(nvrtcGetPTXSize, void *program, size_t *bytes) {
     (void)program;
-    *bytes = strlen(state.ptx) + 1;
+    *bytes = state.ptx ? strlen(state.ptx) + 1 : 1;
     return planned("nvrtcGetPTXSize");
 }
 JIT(nvrtcGetPTX, void *program, char *ptx) {
     (void)program;
-    strcpy(ptx, state.ptx);
+    strcpy(ptx, state.ptx ? state.ptx : "");
     return planned("nvrtcGetPTX");
 }
 JIT(nvrtcGetProgramLogSize, void *program, size_t *bytes) {

@@ -1,0 +1,492 @@
+/* test_cuda_templates.c - NAME.cu.lua: CUDA C++ that becomes a kernel like any other. Its text and metadata agree, its
+ * errors lead to template lines whoever finds them, the rules of kernels hold, and NVRTC is part of the keys.
+ * What needs the real NVRTC is skipped, and said to be, where there is none. */
+#include "tests/compilers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The template that tests vary. Lines 1 to 8; `lines` begin at 7. */
+static void put_own(const char *helper, const char *lines) {
+    char path[160], text[4096];
+    snprintf(path, sizeof path, "%s/lib/helper.lua", template_folder);
+    snprintf(text, sizeof text,
+             "local function one(name)\n"
+             "|  __forceinline__ int $(name)(int x)\n"
+             "|  {\n"
+             "|    %s\n"
+             "|  }\n"
+             "end\n"
+             "return { functions = function() one(\"three\") end }\n",
+             helper ? helper : "return 3 * x;");
+    put_text(path, text);
+    snprintf(path, sizeof path, "%s/own.cu.lua", template_folder);
+    snprintf(text, sizeof text,
+             "-- own: a test's\n"
+             "local helper = include \"lib/helper\"\n"
+             "helper.functions()\n"
+             "kernel { grid = { spec.batch }, block = { 64 },\n"
+             "         params = { { \"to\", \"u64\" }, \"pitch\", { \"shift\", \"s32\" }, \"eps\" } }\n"
+             "|   asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+             "%s",
+             lines);
+    put_text(path, text);
+}
+
+#define STORE "|   ((float *)to)[threadIdx.x] = three(pitch) + shift + eps + $(spec.batch);\n"
+
+static dcpk_status try_own(dcpk_gen *gen, const char *keys, dcpk_image **image, dcpk_build_report *report,
+                           dcpk_error *error) {
+    dcpk_spec spec;
+    char text[96];
+    *image = NULL;
+    dcpk_error_init(error);
+    snprintf(text, sizeof text, "own %s", keys);
+    ck_assert_int_eq(dcpk_spec_parse(&spec, text, error), DCPK_OK);
+    if (report) *report = (dcpk_build_report){.size = sizeof *report};
+    return dcpk_gen_build(gen, &spec, image, report, error);
+}
+
+static dcpk_image *build_own(dcpk_gen *gen, const char *keys, dcpk_build_report *report) {
+    dcpk_image *image;
+    dcpk_error error;
+    ck_assert_msg(try_own(gen, keys, &image, report, &error) == DCPK_OK, "%s", error.text);
+    return image;
+}
+
+/* Refused by `toolchain`'s build, blamed on file:line, with both lines shown and nothing cached. */
+static void refused(const char *toolchain, dcpk_status status, const char *file, unsigned line, const char *text) {
+    dcpk_image *image;
+    dcpk_error error;
+    dcpk_gen *gen = open_with(toolchain, 0);
+    dcpk_status got = try_own(gen, "batch=2", &image, NULL, &error);
+    ck_assert_msg(got == status, "%s: %s", dcpk_status_name(got), error.text);
+    ck_assert_msg(strstr(error.text, text) != NULL, "no '%s' in: %s", text, error.text);
+    if (line > 0) {
+        ck_assert_msg(strcmp(error.template_file, file) == 0 && error.template_line == line, "%s:%u: %s",
+                      error.template_file, error.template_line, error.text);
+    }
+    ck_assert_ptr_null(image);
+    ck_assert_uint_eq(count_files(".dcpk") + count_files(".manifest") + count_temporaries(), 0);
+    dcpk_gen_close(gen);
+}
+
+static char *ptx_of(const char *keys) {
+    dcpk_gen *gen = open_with("ptxas", 0);
+    dcpk_spec spec;
+    dcpk_text ptx;
+    dcpk_error error;
+    char text[96];
+    dcpk_error_init(&error);
+    snprintf(text, sizeof text, "own %s", keys);
+    ck_assert_int_eq(dcpk_spec_parse(&spec, text, &error), DCPK_OK);
+    ck_assert_msg(dcpk_gen_expand(gen, &spec, &ptx, &error) == DCPK_OK, "%s", error.text);
+    dcpk_gen_close(gen);
+    return ptx.data;
+}
+
+/* ---- with no NVRTC needed ---- */
+
+START_TEST(cuda_template_without_nvrtc_says_what_is_missing) {
+    put_own(NULL, STORE);
+    setenv("DCPK_NVRTC", "/nowhere/libnvrtc.so", 1);
+    refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0,
+            "/nowhere/libnvrtc.so does not open as a library; DCPK_NVRTC names it");
+    setenv("DCPK_NVRTC", "libm.so.6", 1);
+    refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "the NVRTC that was found has no nvrtc");
+    dcpk_gen *gen = open_with("nvjitlink", 0);
+    dcpk_image_free(build_tiny(gen, 1, NULL)); /* a PTX template needs none */
+    dcpk_gen_close(gen);
+}
+END_TEST
+
+START_TEST(kernel_with_two_templates_is_refused) {
+    char path[160];
+    put_own(NULL, STORE);
+    snprintf(path, sizeof path, "%s/own.ptx.lua", template_folder);
+    put_text(path, "kernel { grid = { 1 }, block = { 32 } }\n|   ret;\n");
+    refused("nvjitlink", DCPK_E_TEMPLATE, "", 0, "own.ptx.lua and own.cu.lua are both there");
+}
+END_TEST
+
+START_TEST(cuda_text_and_options_are_what_the_metadata_says) {
+    put_own(NULL, STORE "|   // $(f32(0.1)) $(f32(-2)) $(f64(1/3)) $(hex(255)) $(param.to)\n");
+    fake->ptx = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry dcpk_own(\n)\n{\n"
+                "griddepcontrol.wait;\nret;\n}\n";
+    dcpk_entry_info entry = {.size = sizeof entry};
+    dcpk_error error;
+    dcpk_image *image;
+    dcpk_gen *gen = open_with("nvjitlink", 0);
+    ck_assert_int_eq(try_own(gen, "batch=2", &image, NULL, &error), DCPK_E_BAD_CUBIN); /* the fake's is of "tiny" */
+    dcpk_gen_close(gen);
+    static const char *const wanted[] = {
+        "// dcpk: own\n// own arch=sm_90a batch=2\n",
+        "\nextern \"C\" __global__ void __launch_bounds__(64)\ndcpk_own(\n    unsigned long long to,\n    unsigned "
+        "pitch,",
+        "\n    int shift,\n    float eps)",
+        "((float *)to)[threadIdx.x] = three(pitch) + shift + eps + 2;\n",
+        "    // 0x1.99999ap-4f (-0x1p+1f) 0x1.5555555555555p-2 0xFF to\n}\n",
+    };
+    ck_assert_int_eq(fake->made, 2); /* NVRTC's program, nvJitLink's link: whose text came last */
+    gen = open_with("driver", 0);
+    snprintf(fake->fail_step, sizeof fake->fail_step, "nvrtcCompileProgram");
+    fake->fail_with = 6;
+    ck_assert_int_eq(try_own(gen, "batch=2", &image, NULL, &error), DCPK_E_TOOLCHAIN);
+    dcpk_gen_close(gen);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        ck_assert_msg(strstr(fake->text, wanted[i]), "no '%s' in:\n%s", wanted[i], fake->text);
+    ck_assert_str_eq(fake->options, "--gpu-architecture=compute_90a --std=c++17 --device-as-default-execution-space "
+                                    "--fmad=false --ftz=false --prec-div=true --prec-sqrt=true --no-source-include "
+                                    "--generate-line-info --no-cache");
+}
+END_TEST
+
+START_TEST(cuda_templates_have_no_registers_and_no_labels) {
+    put_own(NULL, "local x = b32 \"x\"\n");
+    refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 7, "registers are PTX's");
+    put_own(NULL, "local x = label \"x\"\n");
+    refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 7, "labels are PTX's");
+    put_own(NULL, "|   // \xc3\xa9\n");
+    refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 7, "byte 0xC3 in CUDA C++ text");
+}
+END_TEST
+
+START_TEST(nvrtc_that_hangs_is_given_up_in_time) {
+    dcpk_image *image;
+    dcpk_error error;
+    struct timespec begin, end;
+    put_own(NULL, STORE);
+    fake->hang_ms = 1000;
+    dcpk_gen *gen = open_with("nvjitlink", 200);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    ck_assert_int_eq(try_own(gen, "batch=2", &image, NULL, &error), DCPK_E_TOOLCHAIN);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    ck_assert(end.tv_sec - begin.tv_sec <= 1);
+    ck_assert_msg(strstr(error.text, "NVRTC 13.9") && strstr(error.text, "more than 0.2 s and was given up"), "%s",
+                  error.text);
+    dcpk_gen_close(gen);
+    for (int i = 0; i < 300 && fake->destroyed == 0; i++)
+        usleep(10000);
+    ck_assert_int_eq(fake->destroyed, 1);
+}
+END_TEST
+
+START_TEST(nvrtc_that_writes_no_ptx_makes_no_image) {
+    put_own(NULL, STORE);
+    fake->ptx = "";
+    refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "no .version or .target line");
+    fake->ptx = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry dcpk_other()\n{\nret;\n}\n";
+    refused("nvjitlink", DCPK_E_LINT, "", 0, "an entry is the generator's to write");
+    fake->ptx = ".version 9.0\n.target sm_90a\n.address_size 64\n";
+    refused("nvjitlink", DCPK_E_LINT, "", 0, "has no entry dcpk_own");
+    char path[160];
+    snprintf(path, sizeof path, "%s/own.cu.lua", template_folder);
+    put_text(path, "need { ptx = \"9.1\" }\nkernel { grid = { 1 }, block = { 32 } }\n");
+    refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "needs PTX 9.1 and this NVRTC writes 9.0");
+}
+END_TEST
+
+/* ---- with the real NVRTC ---- */
+
+static void real_setup(void) {
+    compilers_setup();
+    unsetenv("DCPK_NVRTC");
+    unsetenv("DCPK_NVJITLINK");
+}
+
+START_TEST(cuda_template_becomes_an_image_like_any_other) {
+    dcpk_build_report report;
+    dcpk_entry_info entry = {.size = sizeof entry};
+    put_own(NULL, STORE);
+    dcpk_gen *gen = open_with("ptxas", 0);
+    dcpk_image *image = build_own(gen, "batch=3", &report);
+    ck_assert_uint_eq(report.hit, 0);
+    ck_assert_uint_eq(dcpk_image_entry_count(image), 1);
+    ck_assert_int_eq(dcpk_image_entry(image, 0, &entry, NULL), DCPK_OK);
+    ck_assert_str_eq(entry.name, "dcpk_own");
+    ck_assert_uint_eq(entry.grid[0], 3);
+    ck_assert_uint_eq(entry.block[0], 64);
+    ck_assert_uint_eq(entry.waits, 1);
+    ck_assert_uint_eq(entry.param_count, 4);
+    static const char *const params[][2] = {{"to", "u64"}, {"pitch", "u32"}, {"shift", "s32"}, {"eps", "f32"}};
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_str_eq(entry.params[i].name, params[i][0]);
+        ck_assert_str_eq(entry.params[i].type, params[i][1]);
+    }
+    const char *ptx = dcpk_image_ptx(image, NULL), *store = strstr(ptx, "st.global"), *file = NULL;
+    ck_assert_msg(strncmp(ptx, "// dcpk: own\n// own arch=sm_90a batch=3\n", 39) == 0, "%s", ptx);
+    ck_assert_msg(strstr(ptx, "\n\t.param .u64 dcpk_own_param_0,\n\t.param .u32 dcpk_own_param_1,\n"
+                              "\t.param .u32 dcpk_own_param_2,\n\t.param .f32 dcpk_own_param_3\n)"),
+                  "%s", ptx);
+    ck_assert_ptr_nonnull(store);
+    unsigned line = 1;
+    for (const char *at = ptx; at < store; at++)
+        line += *at == '\n';
+    ck_assert_uint_eq(dcpk_image_template_line(image, line, &file), 7);
+    ck_assert_str_eq(file, "own.cu.lua");
+    ck_assert_ptr_null(strstr(ptx, ".loc"));
+    ck_assert_ptr_null(strstr(ptx, ".file"));
+    dcpk_image_free(image);
+    dcpk_gen_close(gen);
+    gen = open_with("ptxas", 0);
+    image = build_own(gen, "batch=3", &report);
+    ck_assert_uint_eq(report.hit, 2);
+    ck_assert(report.expand_ms == 0); /* nothing was expanded and nothing compiled */
+    dcpk_image_free(image);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
+START_TEST(cuda_keys_hold_nvrtc_and_its_options) {
+    dcpk_build_report first, second;
+    put_own(NULL, STORE);
+    dcpk_gen *gen = open_with("ptxas", 0);
+    dcpk_image *image = build_own(gen, "batch=2", &first);
+    const char *preimage = dcpk_image_preimage(image, NULL);
+    ck_assert_msg(strstr(preimage, "\nfront: NVRTC ") && strstr(preimage, " --gpu-architecture=compute_90a "), "%s",
+                  preimage);
+    ck_assert_msg(strstr(preimage, "\ntoolchain: ptxas "), "%s", preimage);
+    dcpk_image_free(image);
+    dcpk_image_free(build_own(gen, "batch=2 arch=sm_100a", &second));
+    ck_assert_str_ne(first.key, second.key);
+    put_own("return x * 3;", STORE); /* other text, the same code: the content's key is the PTX's and line map's */
+    dcpk_gen_close(gen);
+    gen = open_with("ptxas", 0);
+    dcpk_image_free(build_own(gen, "batch=2", &second));
+    ck_assert(second.expand_ms > 0);
+    put_own("return x << 4;", STORE);
+    dcpk_gen_close(gen);
+    gen = open_with("ptxas", 0);
+    dcpk_image_free(build_own(gen, "batch=2", &second));
+    ck_assert_uint_eq(second.hit, 0);
+    ck_assert_str_ne(first.key, second.key);
+    dcpk_gen_close(gen);
+    gen = open_with("nvjitlink", 0); /* as an engine without a toolkit's programs would */
+    image = build_own(gen, "batch=2", &second);
+    ck_assert_uint_eq(second.hit, 0);
+    ck_assert_uint_eq(second.compiled, 0);
+    preimage = dcpk_image_preimage(image, NULL);
+    ck_assert_msg(strstr(preimage, "\nfront: NVRTC ") && strstr(preimage, "\ntoolchain: nvJitLink "), "%s", preimage);
+    dcpk_image_free(image);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
+START_TEST(cuda_errors_of_nvrtc_show_both_lines) {
+    put_own(NULL, "for i = 1, 2 do\n|   ((int *)to)[$(i)] = nope;\nend\n");
+    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 8,
+            "\nown.cu.lua:8: error: identifier \"nope\" is undefined\n    |   ((int *)to)[$(i)] = nope;\n"
+            "  CUDA C++ line ");
+    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 8, ":     ((int *)to)[1] = nope;\n");
+    put_own("return 3 * nope;", STORE);
+    refused("ptxas", DCPK_E_TOOLCHAIN, "lib/helper.lua", 4,
+            "\nlib/helper.lua:4: error: identifier \"nope\" is undefined\n    |    return 3 * nope;\n"
+            "  from lib/helper.lua:7\n  from own.cu.lua:3\n  CUDA C++ line ");
+    put_own(NULL, "|   three(1, 2);\n|   {\n");
+    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7, "own.cu.lua:7: error: too many arguments in function call");
+    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7, "At end of source: error: expected a \"}\"");
+    put_own(NULL, "|   three(\"a\");\n|   void other(int, float); void other(float, char); other(\"a\", 1);\n");
+    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7,
+            "own.cu.lua:8: error: no instance of overloaded function \"other\" matches the argument list\n"
+            "    argument types are: (const char [2], int)\n    |   void other");
+}
+END_TEST
+
+START_TEST(cuda_errors_of_the_assemblers_show_both_lines) {
+    static const char *const toolchains[] = {"ptxas", "nvjitlink"};
+    put_own(NULL, "|   unsigned odd = shift;\n|   asm volatile(\"add.bogus %0, %0, 1;\" : \"+r\"(odd));\n"
+                  "|   ((unsigned *)to)[0] = odd;\n");
+    for (size_t i = 0; i < 2; i++) {
+        refused(toolchains[i], DCPK_E_TOOLCHAIN, "own.cu.lua", 8,
+                "\nown.cu.lua:8: error: Unknown modifier '.bogus'\n    |   asm volatile(\"add.bogus %0, %0, 1;\"");
+        refused(toolchains[i], DCPK_E_TOOLCHAIN, "own.cu.lua", 8, ": \tadd.bogus %r");
+    }
+    put_own("asm volatile(\"add.bogus %0, %0, 1;\" : \"+r\"(x)); return x;", STORE);
+    refused("ptxas", DCPK_E_TOOLCHAIN, "lib/helper.lua", 4,
+            "\n  from lib/helper.lua:7\n  from own.cu.lua:3\n"
+            "  from own.cu.lua:7\n  PTX line ");
+}
+END_TEST
+
+START_TEST(cuda_warnings_are_logged_with_the_template_line) {
+    put_own(NULL, "|   if (shift = 3) return;\n" STORE);
+    log_reset();
+    dcpk_gen *gen = open_with("ptxas", 0);
+    dcpk_image_free(build_own(gen, "batch=2", NULL));
+    ck_assert_uint_eq(logged.warnings, 1);
+    ck_assert_msg(strstr(logged.last_warning, "own.cu.lua:7: warning #187-D: use of \"=\""), "%s", logged.last_warning);
+    ck_assert_ptr_null(strstr(logged.last_warning, "Remark"));
+    dcpk_gen_close(gen);
+}
+END_TEST
+
+/* The rules of gen/lint.c, on what NVRTC made. */
+START_TEST(cuda_kernels_keep_the_rules_of_kernels) {
+    char path[160];
+    static const struct {
+        const char *body, *text;
+        unsigned line;
+    } rows[] = {
+        {"|   ((int *)to)[1] = 1;\n|   asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n",
+         "a store or atomic before griddepcontrol.wait", 2},
+        {"|   int x = ((int *)to)[1];\n|   asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+         "|   ((int *)to)[2] = x;\n",
+         "a load before griddepcontrol.wait: the kernel before this one may not have written it yet", 2},
+        {"|   ((int *)to)[1] = 1;\n", "touches global memory and never executes griddepcontrol.wait", 2},
+        {"|   if (to != 0) asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n|   ((int *)to)[1] = 1;\n",
+         "griddepcontrol.wait", 2},
+        {"|   asm volatile(\"griddepcontrol.launch_dependents; griddepcontrol.wait;\" ::: \"memory\");\n",
+         "launch_dependents before griddepcontrol.wait", 2},
+        {"|   asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+         "|   asm volatile(\"tcgen05.fence::before_thread_sync;\");\n",
+         "needs target sm_100a", 3},
+        {"|   asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n|   }\n"
+         "|   extern \"C\" __global__ void f() {\n",
+         "an entry is the generator's to write", 4},
+    };
+    snprintf(path, sizeof path, "%s/own.cu.lua", template_folder);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "kernel { grid = { 1 }, block = { 32 }, params = { { \"to\", \"u64\" } } }\n%s",
+                 rows[i].body);
+        put_text(path, text);
+        refused("ptxas", DCPK_E_LINT, "own.cu.lua", rows[i].line, rows[i].text);
+    }
+}
+END_TEST
+
+START_TEST(cuda_text_reads_no_header) {
+    char path[160], here[160];
+    put_own(NULL, STORE);
+    snprintf(path, sizeof path, "%s/own.cu.lua", template_folder);
+    snprintf(here, sizeof here, "%s/beside.h", place);
+    put_text(here, "#define X 1\n");
+    ck_assert_int_eq(chdir(place), 0);
+    static const char *const names[] = {"<cuda_fp16.h>", "\"beside.h\"", "<cstdint>"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char text[300];
+        snprintf(text, sizeof text, "| #include %s\nkernel { grid = { 1 }, block = { 32 } }\n", names[i]);
+        put_text(path, text);
+        refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 1, "could not open source file");
+    }
+}
+END_TEST
+
+START_TEST(cuda_ptx_is_the_same_in_every_folder_and_process) {
+    put_own(NULL, "|   __shared__ float t[64];\n|   t[threadIdx.x] = eps;\n|   __syncthreads();\n" STORE
+                  "|   ((float *)to)[0] += t[shift];\n");
+    char *first = ptx_of("batch=2"), line[400];
+    snprintf(line, sizeof line, "mkdir -p '%s/else' && cp -r '%s' '%s/else/where'", place, template_folder, place);
+    ck_assert_int_eq(system(line), 0);
+    ck_assert_int_eq(chdir("/"), 0);
+    snprintf(template_folder, sizeof template_folder, "%s/else/where", place);
+    setenv("LC_ALL", "de_DE.UTF-8", 1);
+    char *second = ptx_of("batch=2");
+    ck_assert_str_eq(first, second);
+    ck_assert_ptr_null(strstr(first, place));
+    free(first), free(second);
+}
+END_TEST
+
+START_TEST(cuda_lineinfo_shows_template_lines) {
+    put_own(NULL, STORE);
+    char *ptx = ptx_of("batch=2 lineinfo=1");
+    ck_assert_msg(strstr(ptx, "\n.file 1 \"own.cu.lua\"\n.file 2 \"lib/helper.lua\"\n"), "%s", ptx);
+    const char *store = strstr(ptx, "st.global"), *loc = NULL;
+    for (const char *at = ptx; (at = strstr(at, ".loc ")) != NULL && at < store; at++)
+        loc = at;
+    ck_assert_ptr_nonnull(loc);
+    ck_assert_msg(strncmp(loc, ".loc 1 7 0\n", 11) == 0, "%s", ptx);
+    ck_assert_ptr_null(strstr(ptx, ".section"));
+    free(ptx);
+    dcpk_gen *gen = open_with("ptxas", 0);
+    dcpk_image_free(build_own(gen, "batch=2 lineinfo=1", NULL));
+    dcpk_gen_close(gen);
+}
+END_TEST
+
+START_TEST(cuda_literals_are_exact) {
+    put_own(NULL, "|   ((float *)to)[0] = $(f32(0.1));\n|   ((float *)to)[1] = $(f32(-1/0));\n"
+                  "|   ((double *)to)[2] = $(f64(1/3));\n|   ((float *)to)[6] = $(f32(0/0));\n"
+                  "|   ((float *)to)[7] = $(f32(-0.0)) - $(f32(1e-40));\n");
+    char *ptx = ptx_of("batch=2");
+    /* 0.1f, -inf, 1/3, NaN as bits; -0 - 1e-40 (a subnormal of 71362 steps) folded */
+    static const char *const wanted[] = {"1036831949", "-8388608", "4599676419421066581", "2143289344", "-2147412286"};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        ck_assert_msg(strstr(ptx, wanted[i]), "no %s in:\n%s", wanted[i], ptx);
+    free(ptx);
+}
+END_TEST
+
+START_TEST(cuda_shapes_reach_the_ptx) {
+    char path[160];
+    snprintf(path, sizeof path, "%s/own.cu.lua", template_folder);
+    put_text(path, "local function body()\n"
+                   "|   asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+                   "  local t = shared(\"t\", 256, 16)\n"
+                   "|   $(t)[threadIdx.x] = (unsigned char)rows;\n"
+                   "|   __syncthreads();\n"
+                   "|   ((unsigned char *)rows)[threadIdx.x] = t[255 - threadIdx.x];\n"
+                   "end\n"
+                   "kernel { name = \"b\", grid = { 4, 2 }, block = { 32, 8 }, cluster = { 2 }, min_ctas = 3, params = "
+                   "{ \"rows\" } }\n"
+                   "body()\n"
+                   "kernel { name = \"a\", grid = { 4 }, block = { 256 }, params = { \"rows\" } }\n"
+                   "body()\n");
+    dcpk_gen *gen = open_with("ptxas", 0);
+    dcpk_image *image = build_own(gen, "batch=2", NULL);
+    const char *ptx = dcpk_image_ptx(image, NULL);
+    ck_assert_uint_eq(dcpk_image_entry_count(image), 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        dcpk_entry_info entry = {.size = sizeof entry};
+        ck_assert_int_eq(dcpk_image_entry(image, i, &entry, NULL), DCPK_OK);
+        ck_assert_str_eq(entry.name, i == 0 ? "dcpk_b" : "dcpk_a");
+        ck_assert_uint_eq(entry.waits, 1);
+        ck_assert_uint_eq(entry.static_shared, 256);
+    }
+    ck_assert_msg(strstr(ptx, ".maxntid 256") && strstr(ptx, ".minnctapersm 3"), "%s", ptx);
+    ck_assert_msg(strstr(ptx, ".reqnctapercluster 2, 1, 1"), "%s", ptx);
+    dcpk_image_free(image);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("cuda_templates");
+    TCase *tc = tcase_create("fake NVRTC");
+    tcase_set_timeout(tc, 30);
+    tcase_add_checked_fixture(tc, compilers_setup, compilers_teardown);
+    tcase_add_test(tc, cuda_template_without_nvrtc_says_what_is_missing);
+    tcase_add_test(tc, kernel_with_two_templates_is_refused);
+    tcase_add_test(tc, cuda_text_and_options_are_what_the_metadata_says);
+    tcase_add_test(tc, cuda_templates_have_no_registers_and_no_labels);
+    tcase_add_test(tc, nvrtc_that_hangs_is_given_up_in_time);
+    tcase_add_test(tc, nvrtc_that_writes_no_ptx_makes_no_image);
+    suite_add_tcase(suite, tc);
+    if (have_nvrtc("11 tests of test_cuda_templates") && have_nvjitlink("11 tests of test_cuda_templates") &&
+        have_ptxas()) {
+        tc = tcase_create("NVRTC");
+        tcase_set_timeout(tc, 60);
+        tcase_add_checked_fixture(tc, real_setup, compilers_teardown);
+        tcase_add_test(tc, cuda_template_becomes_an_image_like_any_other);
+        tcase_add_test(tc, cuda_keys_hold_nvrtc_and_its_options);
+        tcase_add_test(tc, cuda_errors_of_nvrtc_show_both_lines);
+        tcase_add_test(tc, cuda_errors_of_the_assemblers_show_both_lines);
+        tcase_add_test(tc, cuda_warnings_are_logged_with_the_template_line);
+        tcase_add_test(tc, cuda_kernels_keep_the_rules_of_kernels);
+        tcase_add_test(tc, cuda_text_reads_no_header);
+        tcase_add_test(tc, cuda_ptx_is_the_same_in_every_folder_and_process);
+        tcase_add_test(tc, cuda_lineinfo_shows_template_lines);
+        tcase_add_test(tc, cuda_literals_are_exact);
+        tcase_add_test(tc, cuda_shapes_reach_the_ptx);
+        suite_add_tcase(suite, tc);
+    }
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
