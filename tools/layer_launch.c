@@ -135,6 +135,10 @@ static void fill_args(const struct layer_run *run, int32_t s, int32_t r, dcpk_ar
                         .workspace = rank->workspace};
 }
 
+static void *stream_of(const struct layer_run *run, int32_t r) {
+    return run->one_stream ? run->one_stream : run->group.rank[r].stream;
+}
+
 /* query_copy has a parameter of its own, so its box parameters are given here, too. */
 static dcpk_status launch_copy(struct layer_run *run, int32_t s, int32_t r, uint32_t flags, dcpk_error *error) {
     const struct layer_rank_run *rank = &run->rank[r];
@@ -180,8 +184,7 @@ static dcpk_status launch(struct layer_run *run, int32_t s, int32_t r, enum laye
     }
     fill_args(run, s, r, &args);
     dcpk_box *box = phase == PHASE_NORM ? NULL : run->group.rank[r].box;
-    dcpk_status status =
-        dcpk_kernel_launch(rank->kernels[phase], entry, &args, box, run->group.rank[r].stream, flags, error);
+    dcpk_status status = dcpk_kernel_launch(rank->kernels[phase], entry, &args, box, stream_of(run, r), flags, error);
     if (status == DCPK_OK && phase == PHASE_VALUE && entry + 1 == entries_of(run, r, phase)) {
         rank->opened++;
     }
@@ -248,4 +251,22 @@ dcpk_status layer_launch_phased(struct layer_run *run, int32_t s, bool time, dcp
         }
     }
     return DCPK_OK;
+}
+
+dcpk_status layer_launch_in_one_stream(struct layer_run *run, int32_t s, dcpk_error *error) {
+    int32_t form = layer_form_of(run, s);
+    dcpk_status status = DCPK_OK;
+    run->one_stream = run->group.rank[0].stream;
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
+        if (!phase_runs(run, form, (enum layer_phase)phase)) {
+            continue;
+        }
+        for (uint32_t entry = 0; entry < entries_of(run, 0, (enum layer_phase)phase); entry++) {
+            for (int32_t r = 0; r < run->group.dcp && status == DCPK_OK; r++) {
+                status = launch(run, s, r, (enum layer_phase)phase, entry, DCPK_LAUNCH_NO_PDL, error);
+            }
+        }
+    }
+    run->one_stream = NULL;
+    return status;
 }

@@ -219,20 +219,30 @@ static dcpk_status launch_step(struct layer_run *run, int32_t s, dcpk_error *err
     return status == DCPK_OK && s % STEPS_AHEAD == STEPS_AHEAD - 1 ? rank_group_sync(&run->group, error) : status;
 }
 
-dcpk_status layer_run_all(struct layer_run *run, dcpk_error *error) {
+dcpk_status layer_run_steps(struct layer_run *run, int32_t first, int32_t count, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
-    double begin = tool_now();
-    for (int32_t s = 0; s < run->layer->step_count && status == DCPK_OK; s++) {
+    for (int32_t s = first; s < first + count && status == DCPK_OK; s++) {
         status = launch_step(run, s, error);
     }
-    if (status == DCPK_OK) {
-        status = rank_group_sync(&run->group, error);
-    }
-    run->seconds = tool_now() - begin;
+    return status;
+}
+
+dcpk_status layer_run_read(struct layer_run *run, dcpk_error *error) {
+    dcpk_status status = rank_group_sync(&run->group, error);
     if (status == DCPK_OK) {
         status = layer_memory_read(run, error);
     }
     return status == DCPK_OK ? scan_all(run, error) : status;
+}
+
+dcpk_status layer_run_all(struct layer_run *run, dcpk_error *error) {
+    double begin = tool_now();
+    dcpk_status status = layer_run_steps(run, 0, run->layer->step_count, error);
+    if (status == DCPK_OK) {
+        status = rank_group_sync(&run->group, error);
+    }
+    run->seconds = tool_now() - begin;
+    return status == DCPK_OK ? layer_run_read(run, error) : status;
 }
 
 dcpk_status layer_run_time(struct layer_run *run, dcpk_error *error) {

@@ -65,6 +65,14 @@ void layer_run_close(struct layer_run *run); /* NULL is fine */
 void layer_run_detach(struct layer_run *run);
 /* All steps launched one after the other, ranks inside, one synchronisation at the end; everything read back. */
 dcpk_status layer_run_all(struct layer_run *run, dcpk_error *error);
+/* Steps first..first+count-1 captured, one graph a rank (one in all when the run is phased: ranks share a stream), and
+ * the graph launched `times` times, ranks inside; one synchronisation at the end. What a step leaves is what it left
+ * before. NOT_FOUND where the driver has no graphs. */
+dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count, int32_t times, dcpk_error *error);
+/* Reads everything back again and looks at guards and boxes, as layer_run_all does at its end. */
+dcpk_status layer_run_read(struct layer_run *run, dcpk_error *error);
+/* Steps first..first+count-1 launched as layer_run_all does, without reading back. */
+dcpk_status layer_run_steps(struct layer_run *run, int32_t first, int32_t count, dcpk_error *error);
 /* The last step of each form once more, phase by phase: fills run_seconds of the kernels' rows. After
  * layer_run_all; what was read back stays. */
 dcpk_status layer_run_time(struct layer_run *run, dcpk_error *error);

@@ -52,6 +52,7 @@ struct layer_run {
     uint64_t wrong;
     char first_wrong[LAYER_SENTENCE];
     double seconds;
+    void *one_stream; /* all ranks launch here while a phased run is captured; else NULL */
 };
 
 int32_t layer_form_of(const struct layer_run *run, int32_t step);
@@ -65,6 +66,9 @@ void layer_kernels_free(struct layer_run *run);
 dcpk_status layer_launch_rank(struct layer_run *run, int32_t step, int32_t rank, dcpk_error *error);
 /* The step phase by phase over all ranks; adds to the rows' run_seconds when time is wanted. */
 dcpk_status layer_launch_phased(struct layer_run *run, int32_t step, bool time, dcpk_error *error);
+
+/* The step phase by phase, all ranks in one stream, no synchronisation between: for a capture of a phased run. */
+dcpk_status layer_launch_in_one_stream(struct layer_run *run, int32_t step, dcpk_error *error);
 
 /* layer_memory.c */
 dcpk_status layer_memory_make(struct layer_run *run, dcpk_error *error);

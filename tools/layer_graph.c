@@ -1,0 +1,110 @@
+/* layer_graph.c - steps of a layer run captured into graphs and replayed.
+ * May call: include/dcpk and the driver's graph functions by name. Must not: look at results. */
+#include <tools/layer_run_inside.h>
+
+#include <tools/tool_error.h>
+
+#include <string.h>
+
+/* The driver's functions that dcpk does not wrap: it launches into streams and never captures itself. */
+struct graph_calls {
+    int (*begin)(void *stream, int mode);
+    int (*end)(void *stream, void **graph);
+    int (*instantiate)(void **exec, void *graph, unsigned long long flags);
+    int (*launch)(void *exec, void *stream);
+    int (*exec_destroy)(void *exec);
+    int (*graph_destroy)(void *graph);
+};
+
+static bool find_calls(const dcpk_device *device, struct graph_calls *calls) {
+    static const char *const names[] = {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
+                                        "cuGraphLaunch",           "cuGraphExecDestroy", "cuGraphDestroy"};
+    void *found[sizeof names / sizeof *names];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        found[i] = dcpk_device_symbol(device, names[i]);
+        if (!found[i]) {
+            return false;
+        }
+    }
+    _Static_assert(sizeof *calls == sizeof found, "one function a name");
+    memcpy(calls, found, sizeof *calls);
+    return true;
+}
+
+static dcpk_status refuse(const char *what, int code, dcpk_error *error) {
+    return code == 0     ? DCPK_OK
+           : code == 801 ? tool_fail(error, DCPK_E_NOT_FOUND, "this driver has no graphs (%s: 801)", what)
+                         : tool_fail(error, DCPK_E_DRIVER, "%s: driver error %d", what, code);
+}
+
+/* The steps on one rank, or on all of them in one stream. */
+static dcpk_status launch_steps(struct layer_run *run, int32_t first, int32_t count, int32_t r, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    for (int32_t s = first; s < first + count && status == DCPK_OK; s++) {
+        status = run->options.phased ? layer_launch_in_one_stream(run, s, error) : layer_launch_rank(run, s, r, error);
+    }
+    return status;
+}
+
+/* A capture that was begun is ended, whatever happens in it. */
+static dcpk_status capture(struct layer_run *run, const struct graph_calls *calls, int32_t first, int32_t count,
+                           int32_t r, void **exec, dcpk_error *error) {
+    enum { RELAXED = 2 };
+    void *stream = run->group.rank[r].stream, *graph = NULL;
+    uint32_t opened[LAYER_MAX_RANKS];
+    for (int32_t i = 0; i < run->group.dcp; i++) {
+        opened[i] = run->rank[i].opened;
+    }
+    dcpk_status status = refuse("cuStreamBeginCapture", calls->begin(stream, RELAXED), error);
+    if (status != DCPK_OK) {
+        return status;
+    }
+    status = launch_steps(run, first, count, r, error);
+    int ended = calls->end(stream, &graph);
+    for (int32_t i = 0; i < run->group.dcp; i++) {
+        run->rank[i].opened = opened[i]; /* nothing has run yet */
+    }
+    if (status == DCPK_OK) {
+        status = refuse("cuStreamEndCapture", ended, error);
+    }
+    if (status == DCPK_OK) {
+        status = refuse("cuGraphInstantiate", calls->instantiate(exec, graph, 0), error);
+    }
+    if (graph) {
+        calls->graph_destroy(graph);
+    }
+    return status;
+}
+
+dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count, int32_t times, dcpk_error *error) {
+    struct graph_calls calls;
+    void *execs[LAYER_MAX_RANKS] = {NULL};
+    int32_t graphs = run->options.phased ? 1 : run->group.dcp;
+    if (!find_calls(run->group.rank[0].device, &calls)) {
+        return tool_fail(error, DCPK_E_NOT_FOUND, "this driver has no graphs");
+    }
+    dcpk_status status = rank_group_sync(&run->group, error);
+    for (int32_t r = 0; r < graphs && status == DCPK_OK; r++) {
+        status = capture(run, &calls, first, count, r, &execs[r], error);
+    }
+    for (int32_t t = 0; t < times && status == DCPK_OK; t++) {
+        for (int32_t r = 0; r < graphs && status == DCPK_OK; r++) {
+            status = refuse("cuGraphLaunch", calls.launch(execs[r], run->group.rank[r].stream), error);
+        }
+        for (int32_t r = 0; r < run->group.dcp; r++) {
+            run->rank[r].opened += (uint32_t)count;
+        }
+        if (status == DCPK_OK && t % 64 == 63) {
+            status = rank_group_sync(&run->group, error);
+        }
+    }
+    if (status == DCPK_OK) {
+        status = rank_group_sync(&run->group, error);
+    }
+    for (int32_t r = 0; r < graphs; r++) {
+        if (execs[r]) {
+            calls.exec_destroy(execs[r]);
+        }
+    }
+    return status;
+}
