@@ -96,15 +96,23 @@ bool have_nvrtc(const char *skipped) {
     return say(have, "NVRTC", error.text, skipped);
 }
 
-bool have_nvjitlink(const char *skipped) {
+static bool have_kind(const struct toolchain_kind *kind, const char *name, const char *skipped) {
     struct environment environment;
     struct toolchain toolchain = {0};
     dcpk_error error;
     dcpk_error_init(&error);
     if (!environment_read(&environment)) return false;
     struct toolchain_place where = {.environment = &environment};
-    bool have = toolchain_nvjitlink.open(&toolchain, &where, &error) == DCPK_OK;
-    toolchain_nvjitlink.close(&toolchain);
+    bool have = kind->open(&toolchain, &where, &error) == DCPK_OK;
+    kind->close(&toolchain);
     environment_free(&environment);
-    return say(have, "nvJitLink", error.text, skipped);
+    return say(have, name, error.text, skipped);
+}
+
+bool have_nvjitlink(const char *skipped) {
+    return have_kind(&toolchain_nvjitlink, "nvJitLink", skipped);
+}
+
+bool have_driver(const char *skipped) {
+    return have_kind(&toolchain_driver, "driver with a device", skipped);
 }

@@ -28,5 +28,6 @@ unsigned ptx_line_with(const char *text);
 /* Where the real library is searched as dcpk does. False is said once, on stderr, with what is skipped. */
 bool have_nvrtc(const char *skipped);
 bool have_nvjitlink(const char *skipped);
+bool have_driver(const char *skipped); /* with a device */
 
 #endif

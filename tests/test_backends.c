@@ -293,6 +293,32 @@ START_TEST(nvjitlink_errors_name_the_template_line) {
 }
 END_TEST
 
+/* Where there is hardware: its own architecture, by its own compiler, and that one's log. */
+START_TEST(driver_of_this_machine_assembles_and_its_errors_name_the_template_line) {
+    dcpk_error error;
+    dcpk_build_report report;
+    unsetenv("DCPK_LIBCUDA");
+    dcpk_gen *gen = open_with("driver", 0);
+    dcpk_image *image = NULL;
+    if (try_tiny(gen, 1, &image, &report, &error) != DCPK_OK) { /* no device of compute capability 9.0 */
+        ck_assert_msg(strstr(error.text, "arch=sm_90a needs one of compute capability 9.0"), "%s", error.text);
+        dcpk_gen_close(gen);
+        return;
+    }
+    ck_assert_uint_gt(report.cubin_bytes, 1000);
+    dcpk_image_free(image);
+    dcpk_gen_close(gen);
+    dcpk_spec spec;
+    put_templates("", "|   add.bogus      $(address), $(address), 1;\n");
+    gen = open_with("driver", 0);
+    ck_assert_int_eq(dcpk_spec_parse(&spec, "tiny arch=sm_90a batch=2", NULL), DCPK_OK);
+    ck_assert_int_eq(dcpk_gen_build(gen, &spec, &image, NULL, &error), DCPK_E_TOOLCHAIN);
+    ck_assert_msg(strstr(error.text, "tiny.ptx.lua:9: error: Unknown modifier '.bogus'"), "%s", error.text);
+    ck_assert_uint_eq(error.template_line, 9);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("backends");
     TCase *tc = tcase_create("fakes");
@@ -318,6 +344,13 @@ int main(void) {
         tcase_add_checked_fixture(tc, compilers_setup, compilers_teardown);
         tcase_add_test(tc, nvjitlink_assembles_for_every_exact_architecture);
         tcase_add_test(tc, nvjitlink_errors_name_the_template_line);
+        suite_add_tcase(suite, tc);
+    }
+    if (have_driver("1 test of test_backends")) {
+        tc = tcase_create("driver");
+        tcase_set_timeout(tc, 60);
+        tcase_add_checked_fixture(tc, compilers_setup, compilers_teardown);
+        tcase_add_test(tc, driver_of_this_machine_assembles_and_its_errors_name_the_template_line);
         suite_add_tcase(suite, tc);
     }
     SRunner *runner = srunner_create(suite);
