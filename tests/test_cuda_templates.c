@@ -116,7 +116,6 @@ START_TEST(cuda_text_and_options_are_what_the_metadata_says) {
     put_own(NULL, STORE "|   // $(f32(0.1)) $(f32(-2)) $(f64(1/3)) $(hex(255)) $(param.to)\n");
     fake->ptx = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry dcpk_own(\n)\n{\n"
                 "griddepcontrol.wait;\nret;\n}\n";
-    dcpk_entry_info entry = {.size = sizeof entry};
     dcpk_error error;
     dcpk_image *image;
     dcpk_gen *gen = open_with("nvjitlink", 0);
@@ -124,8 +123,8 @@ START_TEST(cuda_text_and_options_are_what_the_metadata_says) {
     dcpk_gen_close(gen);
     static const char *const wanted[] = {
         "// dcpk: own\n// own arch=sm_90a batch=2\n",
-        "\nextern \"C\" __global__ void __launch_bounds__(64)\ndcpk_own(\n    unsigned long long to,\n    unsigned "
-        "pitch,",
+        "\nextern \"C\" __global__ void __launch_bounds__(64)\ndcpk_own(\n    unsigned long long to,\n",
+        "\n    unsigned pitch,",
         "\n    int shift,\n    float eps)",
         "((float *)to)[threadIdx.x] = three(pitch) + shift + eps + 2;\n",
         "    // 0x1.99999ap-4f (-0x1p+1f) 0x1.5555555555555p-2 0xFF to\n}\n",

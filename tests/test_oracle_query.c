@@ -206,7 +206,8 @@ START_TEST(query_oracle_says_which_key_it_needs) {
     dcpk_gen *gen = exchange_gen(NULL);
     MUST(dcpk_spec_parse(&spec, "query_oracle heads=1 batch=1 page=64 rope=none", &error));
     ck_assert_int_eq(dcpk_gen_expand(gen, &spec, &ptx, &error), DCPK_E_SPEC);
-    ck_assert_msg(strstr(error.text, "query_oracle: the template needs q_lora, which the spec does not set"), "%s", error.text);
+    ck_assert_msg(strstr(error.text, "query_oracle: the template needs q_lora, which the spec does not set"), "%s",
+                  error.text);
     dcpk_gen_close(gen);
 }
 END_TEST
