@@ -18,7 +18,9 @@ typedef struct dcpk_gen_options {
     const char *template_path;   /* colon list of template folders, first wins; NULL: $DCPK_TEMPLATE_PATH, then the
                                     built-in folder */
     const char *cache_dir;       /* NULL: $DCPK_CACHE_DIR, $XDG_CACHE_HOME/dcpk, ~/.cache/dcpk; "": memory only */
-    const char *toolchain;       /* NULL: $DCPK_TOOLCHAIN, then ptxas */
+    const char *toolchain;       /* ptxas, nvjitlink, driver, or auto (the first of these that is there); NULL:
+                                    $DCPK_TOOLCHAIN, then ptxas. nvjitlink and driver run in this process, on a thread of
+                                    their       own; one that outlasts compile_timeout_ms is given up and ends by itself */
     const char *ptxas;           /* NULL: $DCPK_PTXAS, then PATH, then $CUDA_HOME/bin, then /usr/local/cuda/bin */
     uint32_t compile_timeout_ms; /* 0: 120000 */
     uint32_t lock_timeout_ms;    /* 0: $DCPK_LOCK_TIMEOUT, then 60000 */
@@ -37,7 +39,8 @@ typedef struct dcpk_text {
 } dcpk_text;
 DCPK_API void dcpk_text_free(dcpk_text *text);
 
-/* The PTX of a resolved spec, linted. The same bytes in every run, process, folder and locale. */
+/* The PTX of a resolved spec, linted. A CUDA C++ template (NAME.cu.lua) needs NVRTC for it: TOOLCHAIN without. The same
+ * bytes in every run, process, folder and locale. */
 DCPK_API dcpk_status dcpk_gen_expand(dcpk_gen *gen, const dcpk_spec *spec, dcpk_text *ptx, dcpk_error *error);
 
 typedef struct dcpk_build_report {
