@@ -20,7 +20,7 @@ typedef struct dcpk_gen_options {
     const char *cache_dir;       /* NULL: $DCPK_CACHE_DIR, $XDG_CACHE_HOME/dcpk, ~/.cache/dcpk; "": memory only */
     const char *toolchain;       /* ptxas, nvjitlink, driver, or auto (the first of these that is there); NULL:
                                     $DCPK_TOOLCHAIN, then ptxas. nvjitlink and driver run in this process, on a thread of
-                                    their       own; one that outlasts compile_timeout_ms is given up and ends by itself */
+                                    their own; one that outlasts compile_timeout_ms is given up and ends by itself */
     const char *ptxas;           /* NULL: $DCPK_PTXAS, then PATH, then $CUDA_HOME/bin, then /usr/local/cuda/bin */
     uint32_t compile_timeout_ms; /* 0: 120000 */
     uint32_t lock_timeout_ms;    /* 0: $DCPK_LOCK_TIMEOUT, then 60000 */
