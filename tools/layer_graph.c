@@ -14,11 +14,15 @@ struct graph_calls {
     int (*launch)(void *exec, void *stream);
     int (*exec_destroy)(void *exec);
     int (*graph_destroy)(void *graph);
+    int (*stream_context)(void *stream, void **context);
+    int (*push)(void *context);
+    int (*pop)(void **context);
 };
 
 static bool find_calls(const dcpk_device *device, struct graph_calls *calls) {
-    static const char *const names[] = {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
-                                        "cuGraphLaunch",           "cuGraphExecDestroy", "cuGraphDestroy"};
+    static const char *const names[] = {"cuStreamBeginCapture_v2", "cuStreamEndCapture",  "cuGraphInstantiateWithFlags",
+                                        "cuGraphLaunch",           "cuGraphExecDestroy",  "cuGraphDestroy",
+                                        "cuStreamGetCtx",          "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"};
     void *found[sizeof names / sizeof *names];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         found[i] = dcpk_device_symbol(device, names[i]);
@@ -35,6 +39,18 @@ static dcpk_status refuse(const char *what, int code, dcpk_error *error) {
     return code == 0     ? DCPK_OK
            : code == 801 ? tool_fail(error, DCPK_E_NOT_FOUND, "this driver has no graphs (%s: 801)", what)
                          : tool_fail(error, DCPK_E_DRIVER, "%s: driver error %d", what, code);
+}
+
+/* Graph calls want the stream's context to be current; dcpk leaves the thread's as it was. */
+static dcpk_status enter(const struct graph_calls *calls, void *stream, dcpk_error *error) {
+    void *context = NULL;
+    dcpk_status status = refuse("cuStreamGetCtx", calls->stream_context(stream, &context), error);
+    return status == DCPK_OK ? refuse("cuCtxPushCurrent", calls->push(context), error) : status;
+}
+
+static void leave(const struct graph_calls *calls) {
+    void *context;
+    calls->pop(&context);
 }
 
 /* The steps on one rank, or on all of them in one stream. */
@@ -55,8 +71,13 @@ static dcpk_status capture(struct layer_run *run, const struct graph_calls *call
     for (int32_t i = 0; i < run->group.dcp; i++) {
         opened[i] = run->rank[i].opened;
     }
-    dcpk_status status = refuse("cuStreamBeginCapture", calls->begin(stream, RELAXED), error);
+    dcpk_status status = enter(calls, stream, error);
     if (status != DCPK_OK) {
+        return status;
+    }
+    status = refuse("cuStreamBeginCapture", calls->begin(stream, RELAXED), error);
+    if (status != DCPK_OK) {
+        leave(calls);
         return status;
     }
     status = launch_steps(run, first, count, r, error);
@@ -73,6 +94,7 @@ static dcpk_status capture(struct layer_run *run, const struct graph_calls *call
     if (graph) {
         calls->graph_destroy(graph);
     }
+    leave(calls);
     return status;
 }
 
@@ -89,7 +111,11 @@ dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count,
     }
     for (int32_t t = 0; t < times && status == DCPK_OK; t++) {
         for (int32_t r = 0; r < graphs && status == DCPK_OK; r++) {
-            status = refuse("cuGraphLaunch", calls.launch(execs[r], run->group.rank[r].stream), error);
+            status = enter(&calls, run->group.rank[r].stream, error);
+            if (status == DCPK_OK) {
+                status = refuse("cuGraphLaunch", calls.launch(execs[r], run->group.rank[r].stream), error);
+                leave(&calls);
+            }
         }
         for (int32_t r = 0; r < run->group.dcp; r++) {
             run->rank[r].opened += (uint32_t)count;

@@ -62,7 +62,7 @@ static void compare_query(struct replay *p) {
     blame(row, wrong, "row %zu head %zu (rank %zu) byte %zu: %02x instead of %02x; %llu bytes are out of bound",
           head / p->heads, head % p->heads, head % p->heads / (size_t)p->layer->heads, place % LAYER_TOKEN, got[place],
           wanted[place], (unsigned long long)wrong);
-    blame(row, (double)unequal > E4M3_UNEQUAL_BOUND * (double)all, "%llu of %zu bytes differ, more than one in 100",
+    blame(row, unequal > e4m3_unequal_allowed(all), "%llu of %zu bytes differ, more than one in 100",
           (unsigned long long)unequal, all);
 }
 
