@@ -57,7 +57,8 @@ static void leave(const struct graph_calls *calls) {
 static dcpk_status launch_steps(struct layer_run *run, int32_t first, int32_t count, int32_t r, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     for (int32_t s = first; s < first + count && status == DCPK_OK; s++) {
-        status = run->options.phased ? layer_launch_in_one_stream(run, s, error) : layer_launch_rank(run, s, r, error);
+        status =
+            run->options.phased ? layer_launch_in_one_stream(run, s, error) : layer_launch_rank(run, s, r, NULL, error);
     }
     return status;
 }

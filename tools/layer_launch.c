@@ -191,11 +191,11 @@ static dcpk_status launch(struct layer_run *run, int32_t s, int32_t r, enum laye
     return status;
 }
 
-dcpk_status layer_launch_rank(struct layer_run *run, int32_t s, int32_t r, dcpk_error *error) {
+dcpk_status layer_launch_rank(struct layer_run *run, int32_t s, int32_t r, const char *only, dcpk_error *error) {
     uint32_t flags = (run->options.chain ? DCPK_LAUNCH_CHAIN_WAITS : 0) | DCPK_LAUNCH_FIRST;
     int32_t form = layer_form_of(run, s);
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
-        if (!phase_runs(run, form, (enum layer_phase)phase)) {
+        if (!phase_runs(run, form, (enum layer_phase)phase) || (only && strcmp(only, phase_kernel[phase]) != 0)) {
             continue;
         }
         for (uint32_t entry = 0; entry < entries_of(run, r, (enum layer_phase)phase); entry++) {

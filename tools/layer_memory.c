@@ -302,6 +302,22 @@ static dcpk_status read_step(struct layer_run *run, int32_t s, int32_t r, dcpk_e
     return status;
 }
 
+dcpk_status layer_memory_clear(struct layer_run *run, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    for (int32_t r = 0; r < run->group.dcp; r++) {
+        for (int32_t s = 0; s < run->layer->step_count; s++) {
+            const struct device_step *step = &run->rank[r].steps[s];
+            const struct written *results[] = {&step->qc, &step->rows, &step->lse, &step->output, &step->seen};
+            size_t count = run->layer->dcp > 1 ? 5 : 4; /* a rank alone may be given what is seen */
+            for (size_t i = 0; i < count && status == DCPK_OK; i++) {
+                status = dcpk_mem_fill32(run->group.rank[r].device, results[i]->address, GUARD_WORD,
+                                         results[i]->bytes / 4, error);
+            }
+        }
+    }
+    return status;
+}
+
 dcpk_status layer_memory_read(struct layer_run *run, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     for (int32_t r = 0; r < run->group.dcp && status == DCPK_OK; r++) {

@@ -214,7 +214,7 @@ static dcpk_status launch_step(struct layer_run *run, int32_t s, dcpk_error *err
         return layer_launch_phased(run, s, false, error);
     }
     for (int32_t r = 0; r < run->group.dcp && status == DCPK_OK; r++) {
-        status = layer_launch_rank(run, s, r, error);
+        status = layer_launch_rank(run, s, r, NULL, error);
     }
     return status == DCPK_OK && s % STEPS_AHEAD == STEPS_AHEAD - 1 ? rank_group_sync(&run->group, error) : status;
 }
@@ -243,6 +243,23 @@ dcpk_status layer_run_all(struct layer_run *run, dcpk_error *error) {
     }
     run->seconds = tool_now() - begin;
     return status == DCPK_OK ? layer_run_read(run, error) : status;
+}
+
+dcpk_status layer_run_launch(struct layer_run *run, int32_t step, int32_t rank, const char *kernel, dcpk_error *error) {
+    return layer_launch_rank(run, step, rank, kernel, error);
+}
+
+dcpk_status layer_run_read(struct layer_run *run, dcpk_error *error) {
+    return layer_memory_read(run, error);
+}
+
+dcpk_status layer_run_restart(struct layer_run *run, dcpk_error *error) {
+    for (int32_t r = 0; r < run->group.dcp; r++) {
+        run->rank[r].opened = 0;
+    }
+    run->wrong = 0;
+    run->first_wrong[0] = '\0';
+    return layer_memory_clear(run, error);
 }
 
 dcpk_status layer_run_time(struct layer_run *run, dcpk_error *error) {

@@ -73,6 +73,14 @@ dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count,
 dcpk_status layer_run_read(struct layer_run *run, dcpk_error *error);
 /* Steps first..first+count-1 launched as layer_run_all does, without reading back. */
 dcpk_status layer_run_steps(struct layer_run *run, int32_t first, int32_t count, dcpk_error *error);
+/* One step on one rank, launched; nothing waits. kernel: this one of the step only (a name of kernels.def, or
+ * "query_copy"); NULL: all of them. */
+dcpk_status layer_run_launch(struct layer_run *run, int32_t step, int32_t rank, const char *kernel, dcpk_error *error);
+/* Every step's results and the caches, read back as they are. */
+dcpk_status layer_run_read(struct layer_run *run, dcpk_error *error);
+/* After the boxes were armed anew: uses are counted from 0, results of all steps are as before the first, nothing is
+ * wrong yet. Caches keep what was inserted. */
+dcpk_status layer_run_restart(struct layer_run *run, dcpk_error *error);
 /* The last step of each form once more, phase by phase: fills run_seconds of the kernels' rows. After
  * layer_run_all; what was read back stays. */
 dcpk_status layer_run_time(struct layer_run *run, dcpk_error *error);

@@ -62,8 +62,8 @@ __attribute__((format(printf, 3, 4))) void layer_blame(struct layer_run *run, ui
 dcpk_status layer_specs_check(struct layer_run *run, dcpk_error *error);
 dcpk_status layer_kernels_load(struct layer_run *run, dcpk_error *error);
 void layer_kernels_free(struct layer_run *run);
-/* The step's launches on one rank. */
-dcpk_status layer_launch_rank(struct layer_run *run, int32_t step, int32_t rank, dcpk_error *error);
+/* The step's launches on one rank; only: of this kernel, NULL: all. */
+dcpk_status layer_launch_rank(struct layer_run *run, int32_t step, int32_t rank, const char *only, dcpk_error *error);
 /* The step phase by phase over all ranks; adds to the rows' run_seconds when time is wanted. */
 dcpk_status layer_launch_phased(struct layer_run *run, int32_t step, bool time, dcpk_error *error);
 
@@ -74,7 +74,8 @@ dcpk_status layer_launch_in_one_stream(struct layer_run *run, int32_t step, dcpk
 dcpk_status layer_memory_make(struct layer_run *run, dcpk_error *error);
 dcpk_status layer_memory_inject(struct layer_run *run, dcpk_error *error);
 dcpk_status layer_memory_read(struct layer_run *run, dcpk_error *error);
-void layer_memory_release(struct layer_run *run); /* the device's */
-void layer_memory_free(struct layer_run *run);    /* the host's */
+dcpk_status layer_memory_clear(struct layer_run *run, dcpk_error *error); /* results: as nobody has written them */
+void layer_memory_release(struct layer_run *run);                         /* the device's */
+void layer_memory_free(struct layer_run *run);                            /* the host's */
 
 #endif
