@@ -286,7 +286,7 @@ static void outcome_free(struct layer_outcome *outcome) {
     memset(outcome, 0, sizeof *outcome);
 }
 
-static dcpk_status read_step(struct layer_run *run, int32_t s, int32_t r, dcpk_error *error) {
+dcpk_status layer_memory_read_step(struct layer_run *run, int32_t s, int32_t r, dcpk_error *error) {
     const struct device_step *step = &run->rank[r].steps[s];
     struct layer_outcome *out = &run->rank[r].outcomes[s];
     dcpk_status status = DCPK_OK;
@@ -323,7 +323,7 @@ dcpk_status layer_memory_read(struct layer_run *run, dcpk_error *error) {
     for (int32_t r = 0; r < run->group.dcp && status == DCPK_OK; r++) {
         status = read_cache(run, r, error);
         for (int32_t s = 0; s < run->layer->step_count && status == DCPK_OK; s++) {
-            status = read_step(run, s, r, error);
+            status = layer_memory_read_step(run, s, r, error);
         }
     }
     return status;

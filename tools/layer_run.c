@@ -249,8 +249,8 @@ dcpk_status layer_run_launch(struct layer_run *run, int32_t step, int32_t rank, 
     return layer_launch_rank(run, step, rank, kernel, error);
 }
 
-dcpk_status layer_run_read(struct layer_run *run, dcpk_error *error) {
-    return layer_memory_read(run, error);
+dcpk_status layer_run_peek(struct layer_run *run, int32_t step, int32_t rank, dcpk_error *error) {
+    return layer_memory_read_step(run, step, rank, error);
 }
 
 dcpk_status layer_run_restart(struct layer_run *run, dcpk_error *error) {

@@ -76,8 +76,8 @@ dcpk_status layer_run_steps(struct layer_run *run, int32_t first, int32_t count,
 /* One step on one rank, launched; nothing waits. kernel: this one of the step only (a name of kernels.def, or
  * "query_copy"); NULL: all of them. */
 dcpk_status layer_run_launch(struct layer_run *run, int32_t step, int32_t rank, const char *kernel, dcpk_error *error);
-/* Every step's results and the caches, read back as they are. */
-dcpk_status layer_run_read(struct layer_run *run, dcpk_error *error);
+/* What a step has left on one rank so far, read back; waits for nobody. */
+dcpk_status layer_run_peek(struct layer_run *run, int32_t step, int32_t rank, dcpk_error *error);
 /* After the boxes were armed anew: uses are counted from 0, results of all steps are as before the first, nothing is
  * wrong yet. Caches keep what was inserted. */
 dcpk_status layer_run_restart(struct layer_run *run, dcpk_error *error);

@@ -74,6 +74,7 @@ dcpk_status layer_launch_in_one_stream(struct layer_run *run, int32_t step, dcpk
 dcpk_status layer_memory_make(struct layer_run *run, dcpk_error *error);
 dcpk_status layer_memory_inject(struct layer_run *run, dcpk_error *error);
 dcpk_status layer_memory_read(struct layer_run *run, dcpk_error *error);
+dcpk_status layer_memory_read_step(struct layer_run *run, int32_t step, int32_t rank, dcpk_error *error);
 dcpk_status layer_memory_clear(struct layer_run *run, dcpk_error *error); /* results: as nobody has written them */
 void layer_memory_release(struct layer_run *run);                         /* the device's */
 void layer_memory_free(struct layer_run *run);                            /* the host's */
