@@ -195,6 +195,10 @@ static int reg(lua_State *L) {
     const char *name = check_name(L, 1, type);
     check_special(L, name);
     bool array = top >= 2 && lua_type(L, 2) == LUA_TNUMBER;
+    if (array && name[strlen(name) - 1] >= '0' && name[strlen(name) - 1] <= '9')
+        host_fail(L, DCPK_E_TEMPLATE,
+                  "registers '%s': the name of several may not end in a digit: ptxas reads %%%s<n> otherwise", name,
+                  name);
     int32_t count = array ? (int32_t)check_integer(L, 2, "a register count", 1, MAX_COUNT) : 1;
     if (top > 2 + array) host_fail(L, DCPK_E_TEMPLATE, "%s takes a name, a count and a comment", type);
     if (top == 2 + array) {

@@ -203,6 +203,7 @@ static const struct {
     const char *text, *needle;
 } bad_registers[] = {
     {"local a = b32 'tid'", "special register %tid"},
+    {"local a = b32('words0', 4)", "may not end in a digit"},
     {"local a = b32 'a b'", "'a b' is not a name"},
     {"local a = b32 '1a'", "'1a' is not a name"},
     {"local a = b32 ''", "is not a name"},
