@@ -153,8 +153,8 @@ START_TEST(a_name_is_declared_once_in_a_scope) {
             "'a1' is declared twice in this { }");
     refused(KERNEL "local a = b32('a', 2)\nlocal b = f32 'a0'\n", DCPK_E_TEMPLATE, 3,
             "'a0' is declared twice in this { }");
-    refused(KERNEL "local a = b32('a', 12)\nlocal b = b32('a1', 2)\n", DCPK_E_TEMPLATE, 3,
-            "'a1' is declared twice in this { }");
+    refused(KERNEL "local a = b32('a', 12)\nlocal b = b32 'a11'\n", DCPK_E_TEMPLATE, 3,
+            "'a11' is declared twice in this { }");
     refused(KERNEL "|{\nlocal a = b32 'a'\nlocal b = b32 'a'\n|}\n", DCPK_E_TEMPLATE, 4, "line 3");
     ck_assert_str_eq(
         body_of(KERNEL "local a = b32 'a'\n|   {\nlocal b = b32 'a'\n|   }\nscope(function() local c = b32 'a' end)\n"),
