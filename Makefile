@@ -29,12 +29,15 @@ TEST_LIB_SRC:= $(filter-out $(TEST_SRC) $(wildcard tests/program_*.c),$(wildcard
 TESTS       := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 obj = $(1:%.c=$(BUILD)/%.o)
 
+NO_MULTICAST := NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
+GPUS ?= 1
+
 # ---- for people ---------------------------------------------------------------------------------------------------
 jobs  = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 setup = $(Q)tools/bootstrap $(1)
 again = $(Q)$(MAKE) $(if $(filter 1,$(V)),--no-print-directory,-s) $(jobs) V=$(V)
 
-.PHONY: all run test check-all check-asan lint bench clean programs suites
+.PHONY: all run test check-all check-asan lint bench check-gpu bench-gpu clean programs suites
 all:
 	$(call setup,build)
 	+$(again) programs
@@ -61,6 +64,15 @@ bench:
 	$(call setup,build)
 	+$(again) programs $(BUILD)/tests/bench
 	$(Q)$(BUILD)/tests/bench $(ARGS)
+# On a machine with GPUs. check-gpu: GPUS ranks have one each, more share; both refuse to start multicast (tests/check_gpu).
+check-gpu:
+	$(call setup,test)
+	+$(again) suites
+	$(Q)tests/check_gpu $(BUILD) $(GPUS)
+bench-gpu:
+	$(call setup,build)
+	+$(again) programs $(BUILD)/tests/bench_gpu
+	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_gpu $(ARGS)
 clean:
 	$(Q)rm -rf $(BUILD) $(BUILD)-asan
 
@@ -119,8 +131,9 @@ $(BUILD)/tests/libfakecuda.so: $(call obj,$(wildcard tests/drivers/*.c))
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -o $@ $^
 # Programs that suites start: tests/program_NAME.c -> build/tests/NAME. Those that need the libraries say so here.
-$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
-$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+$(BUILD)/tests/bench_gpu: $(BUILD)/libtests.a
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/%: $(BUILD)/tests/program_%.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(LIBS)
