@@ -167,7 +167,7 @@ static dcpk_status launch_copy(struct layer_run *run, int32_t s, int32_t r, uint
         params[i] = &values[i];
     }
     return status == DCPK_OK
-               ? dcpk_kernel_launch_raw(rank->kernels[PHASE_COPY], 0, params, run->group.rank[r].stream, flags, error)
+               ? dcpk_kernel_launch_raw(rank->kernels[PHASE_COPY], 0, params, stream_of(run, r), flags, error)
                : status;
 }
 
