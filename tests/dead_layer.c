@@ -130,6 +130,11 @@ static bool measure(struct dead *d, uint64_t *spent) {
 }
 
 static bool stop_rank(struct dead *d, uint64_t after) {
+    const uint64_t patience = 10 * UINT64_C(1000000000);
+    for (int32_t r = 1; d->stop->first && r < d->ranks; r++) {
+        const struct group_rank *rank = rank_of(d, r);
+        WORKS(dcpk_mem_write(rank->device, dcpk_box_base(rank->box) + 16, &patience, 8, &d->error));
+    }
     HOLDS(CPU(d, stall)(DEAD_RANK, d->stop->entry, after) == 0, "stall");
     HOLDS(!d->stop->late || CPU(d, hold_stores)(DEAD_RANK, -1, 1) == 0, "hold_stores");
     for (int32_t s = 1; s <= 2; s++) {
@@ -173,7 +178,8 @@ static bool status_names_the_word(struct dead *d, int32_t r) {
     uint32_t value = 0;
     WORKS(dcpk_box_status(rank_of(d, r)->box, &state, &d->error));
     HOLDS(state.dead, "rank %d does not know that the box is dead", r);
-    HOLDS(state.by_rank >= 0 && state.by_rank < d->ranks && state.by_rank != DEAD_RANK, "by rank %d", state.by_rank);
+    bool lives = state.by_rank >= 0 && state.by_rank < d->ranks && state.by_rank != DEAD_RANK;
+    HOLDS(lives && (!d->stop->first || state.by_rank == 0), "by rank %d", state.by_rank);
     HOLDS(state.use == 1 || state.use == 2, "use %u: %s", state.use, state.text);
     HOLDS(state.row >= 0 && state.row < d->batch, "row %d: %s", state.row, state.text);
     bool front = state.mailbox == DCPK_MAILBOX_Q || state.mailbox == DCPK_MAILBOX_LEDGER;
@@ -229,22 +235,26 @@ static bool keep_outputs(struct dead *d, int32_t r) {
     return true;
 }
 
-/* A rank that never got query rows opened the use and did not close it; nothing was published or re-armed after. */
+static bool stops_before_the_rows(const struct dead *d) {
+    return strcmp(d->stop->kernel, "mla_query") == 0 || strcmp(d->stop->kernel, "query_norm") == 0;
+}
+
+/* Step 1 was opened. Where the stopped rank had sent enough for a merge it may be closed, and step 2 opened. Keeps the
+ * query mailbox of a rank that never got its rows. */
 static bool counters_stand(struct dead *d, int32_t r) {
     uint32_t control[3];
     size_t bytes = 2 * d->cap * d->qh * LAYER_TOKEN;
     const struct group_rank *rank = rank_of(d, r);
     WORKS(dcpk_mem_read(rank->device, control, dcpk_box_base(rank->box), sizeof control, &d->error));
-    HOLDS(control[0] == 1 && control[1] == 1 && control[2] != 0, "rank %d: next %u, current %u, abort %u", r,
-          control[0], control[1], control[2]);
-    d->query[r] = malloc(bytes);
-    ck_assert_ptr_nonnull(d->query[r]);
-    WORKS(dcpk_mem_read(rank->device, d->query[r], dcpk_box_base(rank->box) + d->layout.q, bytes, &d->error));
+    bool moved = !d->stop->whole && control[0] == 2 && (control[1] == 1 || control[1] == 2);
+    HOLDS(((control[0] == 1 && control[1] == 1) || moved) && control[2] != 0, "rank %d: next %u, current %u, abort %u",
+          r, control[0], control[1], control[2]);
+    if (stops_before_the_rows(d)) {
+        d->query[r] = malloc(bytes);
+        ck_assert_ptr_nonnull(d->query[r]);
+        WORKS(dcpk_mem_read(rank->device, d->query[r], dcpk_box_base(rank->box) + d->layout.q, bytes, &d->error));
+    }
     return true;
-}
-
-static bool stops_before_the_rows(const struct dead *d) {
-    return strcmp(d->stop->kernel, "mla_query") == 0 || strcmp(d->stop->kernel, "query_norm") == 0;
 }
 
 static bool others_leave(struct dead *d) {
@@ -262,8 +272,7 @@ static bool others_leave(struct dead *d) {
         if (r == DEAD_RANK) {
             continue;
         }
-        if (!status_names_the_word(d, r) || !keep_outputs(d, r) ||
-            (stops_before_the_rows(d) && !counters_stand(d, r))) {
+        if (!status_names_the_word(d, r) || !keep_outputs(d, r) || !counters_stand(d, r)) {
             return false;
         }
         dcpk_status status = layer_run_launch(d->run, 3, r, NULL, &d->error);

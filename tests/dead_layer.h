@@ -14,6 +14,7 @@ struct dead_stop {
     unsigned percent;
     bool whole; /* nothing of the step can be merged by the others */
     bool late;  /* what the rank stores is held back until the others have left */
+    bool first; /* ranks but 0 would wait for ten seconds: it is rank 0's bound that passes, and all must hear of it */
 };
 
 /* Step 0 is done by all, then the rank stops in step 1; step 2 is launched as well. The others leave within the bound,

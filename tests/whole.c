@@ -31,6 +31,8 @@ static bool read_number(struct whole *whole, const char *name, const char *value
                  {"theta", &make->rope_theta, NULL},
                  {"steps", NULL, &make->steps},
                  {"pitch", NULL, &make->more_pitch},
+                 {"nan", NULL, &whole->nan},
+                 {"delay", NULL, &whole->cpu.store_delay},
                  {"phased", NULL, &whole->options.phased},
                  {"chain", NULL, &whole->options.chain}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -90,6 +92,15 @@ static void fill_make(struct whole *whole) {
 #undef OR
 }
 
+/* The projection is replicated: the same value on every rank. */
+static void put_nan(struct layer_case *layer) {
+    for (int32_t s = 0; s < layer->step_count; s++) {
+        for (int32_t r = 0; r < layer->dcp; r++) {
+            layer->steps[s].rank[r].qkv[layer->q_lora + REF_LATENT + 5] = 0x7FC0;
+        }
+    }
+}
+
 void whole_make(struct whole *whole, dcpk_gen *gen, const char *text) {
     char words[512], keys[512] = "layer", why[LAYER_SENTENCE], *rest = NULL;
     dcpk_error error;
@@ -125,6 +136,9 @@ void whole_make(struct whole *whole, dcpk_gen *gen, const char *text) {
     whole->options.bound_ns = 20000000;
     whole->layer = layer_make(&whole->make, why);
     ck_assert_msg(whole->layer != NULL, "%s: %s", text, why);
+    if (whole->nan) {
+        put_nan(whole->layer);
+    }
 }
 
 void whole_judge(struct whole *whole) {
