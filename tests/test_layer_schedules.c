@@ -30,10 +30,10 @@ START_TEST(layer_is_right_under_every_schedule) {
     whole->cpu.schedule = DCPKCPU_RANDOM;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         whole->cpu.seed = seed + 100 * (uint64_t)_i;
+        snprintf(whole->text, sizeof whole->text, "%s random=%llu", layers[_i], (unsigned long long)whole->cpu.seed);
         whole_run(whole);
-        ck_assert_msg(whole->judged.wrong == 0, "%s random=%llu: %llu wrong: %s", layers[_i],
-                      (unsigned long long)whole->cpu.seed, (unsigned long long)whole->judged.wrong,
-                      whole->judged.first);
+        ck_assert_msg(whole->judged.wrong == 0, "%s: %llu wrong: %s", whole->text,
+                      (unsigned long long)whole->judged.wrong, whole->judged.first);
         layer_run_close(whole->run);
         whole->run = NULL;
     }

@@ -35,6 +35,15 @@ static const char *const layers[] = {
     "heads=2 dcp=2 sigma=30 context=300,20 steps=3",
     "heads=2 dcp=2 mean=1 context=300,20 steps=3",
     "heads=2 dcp=2 q_scale=0.5 k_scale=2 context=65,20 steps=3",
+    "heads=2 dcp=2 sigma=30 context=1,2,3 steps=3",
+    "heads=2 dcp=2 sigma=300 splits=1 context=300 steps=1",
+    /* eps that counts; a table as short as its tile is long */
+    "heads=2 dcp=2 eps=0.5 context=5,17 steps=3",
+    "heads=1 dcp=2 page=16 splits=1 context=1 steps=3",
+    /* a NaN in a living request: q_a, kv_c, k_pe */
+    "heads=2 dcp=2 q=2 nan=4 context=5,70 steps=3",
+    "heads=2 dcp=3 nan=1600 context=5,17 steps=3",
+    "heads=2 dcp=2 nan=2054 rope=half context=5,17 steps=3",
     /* forms and keys */
     "heads=2 dcp=2 publish=multicast context=1,65,130 steps=6",
     "heads=2 dcp=3 publish=multicast checked=1 q=2 context=9,65 steps=3",

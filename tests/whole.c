@@ -32,7 +32,6 @@ static bool read_number(struct whole *whole, const char *name, const char *value
                  {"steps", NULL, &make->steps},
                  {"pitch", NULL, &make->more_pitch},
                  {"nan", NULL, &whole->nan},
-                 {"delay", NULL, &whole->cpu.store_delay},
                  {"phased", NULL, &whole->options.phased},
                  {"chain", NULL, &whole->options.chain}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -93,10 +92,10 @@ static void fill_make(struct whole *whole) {
 }
 
 /* The projection is replicated: the same value on every rank. */
-static void put_nan(struct layer_case *layer) {
+static void put_nan(struct layer_case *layer, size_t column) {
     for (int32_t s = 0; s < layer->step_count; s++) {
         for (int32_t r = 0; r < layer->dcp; r++) {
-            layer->steps[s].rank[r].qkv[layer->q_lora + REF_LATENT + 5] = 0x7FC0;
+            layer->steps[s].rank[r].qkv[column] = 0x7FC0;
         }
     }
 }
@@ -136,8 +135,8 @@ void whole_make(struct whole *whole, dcpk_gen *gen, const char *text) {
     whole->options.bound_ns = 20000000;
     whole->layer = layer_make(&whole->make, why);
     ck_assert_msg(whole->layer != NULL, "%s: %s", text, why);
-    if (whole->nan) {
-        put_nan(whole->layer);
+    if (whole->nan > 0) {
+        put_nan(whole->layer, (size_t)whole->nan - 1);
     }
 }
 

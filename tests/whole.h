@@ -10,9 +10,9 @@
 
 /* Words of a text: keys of keys.def, and
  *   context=L1,L2,...  steps=N  seed=N  sigma=X  mean=X  pitch=N (more elements)  gap=N (bytes between pages)
- *   form=fused|wait|pushed|cycle  phased=1  chain=1  random=N (seed of the adversary; 0: fair)  delay=N (its
- * store_delay) nan=1 (a NaN in one position column of row 0's packed projection, in every step) eps=X  softmax=X
- * q_scale=X  k_scale=X  theta=X */
+ *   form=fused|wait|pushed|cycle  phased=1  chain=1  random=N (seed of the adversary; 0: fair)
+ *   nan=N (a NaN in column N - 1 of row 0 of the packed projection, in every step)
+ *   eps=X  softmax=X  q_scale=X  k_scale=X  theta=X */
 struct whole {
     char text[512];
     int32_t contexts[64];

@@ -251,6 +251,11 @@ static void judge_one_row(struct judge *j, int32_t s, int32_t r, size_t at, cons
               got_lse);
         return;
     }
+    if (isnan(lse)) { /* some score is NaN: so is the row, as compared above */
+        bool number = !isnan(got_lse);
+        blame(j, number, "step %d rank %d: rows_lse row %zu head %zu: %g instead of NaN", s, r, row, head, got_lse);
+        return;
+    }
     double bound = j->bounds->lse_fixed + j->bounds->lse_scaled * most, off = fabs(got_lse - lse);
     blame(j, !(off <= bound), "step %d rank %d: rows_lse row %zu head %zu: %g instead of %g, bound %g", s, r, row, head,
           got_lse, lse, bound);

@@ -285,6 +285,12 @@ const uint8_t *layer_run_cache(const struct layer_run *run, int32_t rank) {
     return run->rank[rank].cache_after;
 }
 
+uint64_t layer_run_slot(const struct layer_run *run, int32_t rank, int64_t slot) {
+    const struct layer_rank_run *on = &run->rank[rank];
+    uint64_t page = (uint64_t)slot / (uint64_t)run->layer->page, inside = (uint64_t)slot % (uint64_t)run->layer->page;
+    return on->cache.address + page * on->page_stride + inside * LAYER_TOKEN;
+}
+
 const uint8_t *layer_run_cache_before(const struct layer_run *run, int32_t rank) {
     return run->rank[rank].cache_before;
 }

@@ -88,6 +88,8 @@ dcpk_status layer_run_time(struct layer_run *run, dcpk_error *error);
 const struct layer_outcome *layer_run_outcome(const struct layer_run *run, int32_t step, int32_t rank);
 /* The rank's cache after the last step, [pages, page, 576] without gaps. */
 const uint8_t *layer_run_cache(const struct layer_run *run, int32_t rank);
+/* Device address of a slot's 576 bytes. */
+uint64_t layer_run_slot(const struct layer_run *run, int32_t rank, int64_t slot);
 /* What the cache of the rank must start from: the case's, with the rows of LAYER_PUSHED steps in it. */
 const uint8_t *layer_run_cache_before(const struct layer_run *run, int32_t rank);
 /* Words and bytes that nobody may have changed, or not re-armed, and the first of them. */
