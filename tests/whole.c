@@ -119,7 +119,7 @@ void whole_make(struct whole *whole, dcpk_gen *gen, const char *text) {
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         char name[32];
         size_t length = strcspn(word, "=");
-        ck_assert_msg(word[length] == '=' && length < sizeof name, "%s: '%s'", text, word);
+        ck_assert_msg(length < sizeof name && word[length] == '=', "%s: '%s'", text, word);
         snprintf(name, sizeof name, "%.*s", (int)length, word);
         if (!read_word(whole, name, word + length + 1)) {
             size_t used = strlen(keys);
