@@ -29,6 +29,24 @@ static dcpk_status check_process(dcpk_box *const *boxes, int32_t count, dcpk_err
     return DCPK_OK;
 }
 
+/* Ranks on one device: two shares of one division, or nobody knows whose multiprocessors a polling grid sits on. */
+static dcpk_status check_shares(dcpk_box *const *boxes, int32_t count, dcpk_error *error) {
+    char one[DEVICE_LABEL], other[DEVICE_LABEL];
+    for (int32_t r = 1; r < count; r++)
+        for (int32_t s = 0; s < r; s++) {
+            const dcpk_device *a = boxes[s]->device, *b = boxes[r]->device;
+            if (a->handle != b->handle || (a->green == NULL && b->green == NULL) || boxes[r]->shape.event_ordered)
+                continue;
+            if (a->info.share_count == b->info.share_count && a->info.share_index != b->info.share_index) continue;
+            return dcpk_error_set(
+                error, DCPK_E_ARG,
+                "dcpk_box_connect: rank %d is on %s, rank %d on %s: give ranks of one device the same "
+                "share_count and a share_index each",
+                s, dcpk_device_label(a, one), r, dcpk_device_label(b, other));
+        }
+    return DCPK_OK;
+}
+
 static dcpk_status check_boxes(dcpk_box *const *boxes, int32_t count, dcpk_error *error) {
     if (boxes == NULL || count < 2 || count > BOX_MAX_RANKS)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_box_connect: count is %d: 2..%d boxes", count, BOX_MAX_RANKS);
@@ -50,7 +68,8 @@ static dcpk_status check_boxes(dcpk_box *const *boxes, int32_t count, dcpk_error
     if (boxes[0]->shape.dcp != count)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_box_connect: %d boxes, but they were made for dcp=%d", count,
                               boxes[0]->shape.dcp);
-    return check_process(boxes, count, error);
+    dcpk_status status = check_shares(boxes, count, error);
+    return status == DCPK_OK ? check_process(boxes, count, error) : status;
 }
 
 /* Lets `from` reach `to`'s memory. */
@@ -81,11 +100,12 @@ static void warn_shared(dcpk_box *const *boxes, int32_t count) {
     for (int32_t r = 1; r < count; r++)
         for (int32_t s = 0; s < r; s++) {
             const dcpk_device *device = boxes[r]->device;
-            if (boxes[s]->device->context != device->context || boxes[r]->shape.event_ordered || device->log == NULL)
+            if (boxes[s]->device->context != device->context || device->green != NULL ||
+                boxes[r]->shape.event_ordered || device->log == NULL)
                 continue;
             device->log(device->log_self, DCPK_LOG_WARNING,
                         "ranks of a box share one context: one rank's polling grid can starve another's producer; give "
-                        "each a green context, or make the box event_ordered");
+                        "each a share of the device, or make the box event_ordered");
             return;
         }
 }

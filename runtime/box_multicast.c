@@ -72,9 +72,7 @@ dcpk_status dcpk_box_vmm_alloc(dcpk_box *box, dcpk_error *error) {
     if (!box->device->info.multicast)
         return dcpk_error_set(error, DCPK_E_MULTICAST, "box of rank %d: publish=multicast, but device %d (%s) %s",
                               box->rank, box->device->info.ordinal, box->device->info.name,
-                              box->device->multicast_supported
-                                  ? "was opened without multicast (DCPK_MULTICAST=1 allows it)"
-                                  : "has no multicast objects");
+                              dcpk_multicast_reason(box->device));
     uint64_t unit = 1;
     dcpk_status status = granularity(box, &unit, error);
     if (status != DCPK_OK) return status;

@@ -119,17 +119,20 @@ static dcpk_status ask(dcpk_device *device, dcpk_error *error) {
     if (CALL(driver, device_attribute, (&supported, DRIVER_ATTR_MULTICAST, device->handle)) != DRIVER_OK) supported = 0;
     device->multicast_supported = supported != 0;
     info->multicast = device->multicast_wanted && device->multicast_supported;
+    info->share_count = 1;
+    info->device_sms = info->sms;
     return DCPK_OK;
 }
 
-/* The caller's current context when it is one of this device, else the primary context. */
-static dcpk_status choose_context(dcpk_device *device, dcpk_error *error) {
+/* The caller's current context when it is one of this device, else the primary context. shared: the primary context in
+ * any case, which every green context belongs to. */
+static dcpk_status choose_context(dcpk_device *device, bool shared, dcpk_error *error) {
     const struct dcpk_driver *driver = &device->driver;
     cu_context current = NULL;
     cu_device where = 0;
     cu_result result = CALL(driver, ctx_get_current, (&current));
     if (result != DRIVER_OK) return FAILED(driver, ctx_get_current, result, error, "device %d", device->info.ordinal);
-    if (current != NULL && CALL(driver, ctx_get_device, (&where)) == DRIVER_OK && where == device->handle) {
+    if (current != NULL && !shared && CALL(driver, ctx_get_device, (&where)) == DRIVER_OK && where == device->handle) {
         device->context = current;
         return DCPK_OK;
     }
@@ -143,9 +146,7 @@ static dcpk_status make_stream(dcpk_device *device, dcpk_error *error) {
     bool pushed;
     dcpk_status status = dcpk_device_enter(device, &pushed, error);
     if (status != DCPK_OK) return status;
-    cu_result result = CALL(&device->driver, stream_create, (&device->stream, DRIVER_STREAM_NON_BLOCKING));
-    if (result != DRIVER_OK)
-        status = FAILED(&device->driver, stream_create, result, error, "device %d", device->info.ordinal);
+    status = dcpk_share_stream(device, &device->stream, error);
     dcpk_device_leave(device, pushed);
     return status;
 }
@@ -157,6 +158,7 @@ static void release(dcpk_device *device) {
         (void)CALL(driver, stream_destroy, (device->stream));
         dcpk_device_leave(device, pushed);
     }
+    dcpk_share_release(device);
     if (device->retained) (void)CALL(driver, primary_release, (device->handle));
     dcpk_driver_close(&device->driver);
     free(device);
@@ -208,7 +210,8 @@ dcpk_status dcpk_device_open(const dcpk_device_options *options, dcpk_device **o
     device->multicast_wanted = multicast == -1 ? cpu : multicast == 1;
     status = pick(device, &choice, given.ordinal, error);
     if (status == DCPK_OK) status = ask(device, error);
-    if (status == DCPK_OK) status = choose_context(device, error);
+    if (status == DCPK_OK) status = choose_context(device, given.share_count > 1, error);
+    if (status == DCPK_OK) status = dcpk_share_take(device, given.share_index, given.share_count, error);
     if (status == DCPK_OK) status = make_stream(device, error);
 out:
     if (status == DCPK_OK)

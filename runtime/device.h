@@ -8,15 +8,19 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+enum { DEVICE_LABEL = 64 };
+
 /* Kernels and boxes hold references: closing the device handle first is fine. Everything but refs is constant
  * after opening, so any thread may read it. */
 struct dcpk_device {
     struct dcpk_driver driver;
     _Atomic uint32_t refs;
     cu_device handle;
-    cu_context context;
-    bool retained;    /* the primary context is ours to release */
-    cu_stream stream; /* copies and fills; non-blocking: never waits for the legacy stream */
+    cu_context context; /* of a share, too: the primary context */
+    cu_green green;     /* the share's; NULL: the whole device */
+    int unit;           /* of a share: this many of its multiprocessors at a time can hold one cluster */
+    bool retained;      /* the primary context is ours to release */
+    cu_stream stream;   /* copies and fills; non-blocking: never waits for the legacy stream */
     dcpk_device_info info;
     bool pdl, allow_unwatched;
     bool multicast_wanted, multicast_supported;
@@ -43,6 +47,22 @@ dcpk_status dcpk_device_settle(const dcpk_device *device, dcpk_error *error);
 
 /* A copy of the caller's option struct of any version: what it lacks is zero. ARG for NULL or no size. */
 dcpk_status dcpk_options_copy(void *to, size_t capacity, const void *from, const char *what, dcpk_error *error);
+
+/* share.c: makes the device one of `count` shares: green context, info.sms and the share's fields. What it made on the
+ * way to a failure, dcpk_share_release gives back. Nothing for a count of 0 or 1. */
+dcpk_status dcpk_share_take(dcpk_device *device, int32_t index, int32_t count, dcpk_error *error);
+/* After the last stream of the share is destroyed. */
+void dcpk_share_release(dcpk_device *device);
+/* A non-blocking stream of the device or share, context current. */
+dcpk_status dcpk_share_stream(const dcpk_device *device, cu_stream *stream, dcpk_error *error);
+/* Whether both are the same part of the same device. */
+bool dcpk_share_same(const dcpk_device *a, const dcpk_device *b);
+/* Why publish=multicast is not allowed here: "... device 0 (NAME) REASON". */
+const char *dcpk_multicast_reason(const dcpk_device *device);
+/* ARG for a stream that is not the share's; nothing to ask where the device is whole. Context current. */
+dcpk_status dcpk_share_owns(const dcpk_device *device, void *stream, const char *what, dcpk_error *error);
+/* "device 0" or "device 0, share 1 of 4". */
+const char *dcpk_device_label(const dcpk_device *device, char text[DEVICE_LABEL]);
 
 /* driver_find.c: finds and opens the driver of a kind, cuInit included, and says how many devices it has. */
 dcpk_status dcpk_driver_find(const char *kind, const char *library, struct dcpk_driver *driver, bool *cpu, int *count,

@@ -21,6 +21,8 @@ typedef void *cu_kernel;
 typedef void *cu_function;
 typedef void *cu_graph;
 typedef void *cu_user_object;
+typedef void *cu_green;         /* CUgreenCtx */
+typedef void *cu_resource_desc; /* CUdevResourceDesc */
 typedef void cu_host_fn(void *self);
 
 enum { /* CUresult */
@@ -72,7 +74,9 @@ enum { /* flags and small enums */
        DRIVER_MEM_PINNED = 1,
        DRIVER_MEM_ON_DEVICE = 1,
        DRIVER_MEM_GRANULARITY_MINIMUM = 0,
-       DRIVER_MEM_READ_WRITE = 3
+       DRIVER_MEM_READ_WRITE = 3,
+       DRIVER_RESOURCE_SM = 1,         /* CUdevResourceType */
+       DRIVER_GREEN_DEFAULT_STREAM = 1 /* CUgreenCtxCreate_flags: required */
 };
 
 enum { /* CUlaunchAttributeID */
@@ -125,5 +129,16 @@ typedef struct cu_multicast_properties { /* CUmulticastObjectProp */
     size_t bytes;
     unsigned long long handle_types, flags;
 } cu_multicast_properties;
+
+typedef struct cu_resource { /* CUdevResource, of type DRIVER_RESOURCE_SM */
+    int type;
+    unsigned char inside[92]; /* the driver's own: a split's result is copied whole */
+    union {
+        struct {
+            unsigned sms, least, unit; /* multiprocessors; a partition has at least `least`, a multiple of `unit` */
+        } sm;
+        unsigned char pad[48];
+    } of;
+} cu_resource;
 
 #endif

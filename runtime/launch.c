@@ -84,7 +84,8 @@ static dcpk_status in_context(const dcpk_kernel *kernel, const struct kernel_ent
     dcpk_status status = dcpk_device_enter(device, &pushed, error);
     if (status != DCPK_OK) return status;
     dcpk_capture_of(&device->driver, stream, &capture);
-    if (capture.active) {
+    status = dcpk_share_owns(device, stream, kernel->text, error);
+    if (status == DCPK_OK && capture.active) {
         status = dcpk_hold_take(kernel->hold, &device->driver, &capture, kernel->text, error);
         if (status == DCPK_OK && box != NULL)
             status = dcpk_hold_take(box->hold, &device->driver, &capture, "box", error);

@@ -218,9 +218,11 @@ static dcpk_status check_box(const dcpk_kernel *kernel, const struct kernel_entr
     }
     if (dcpk_box_is_dead(box)) return dcpk_box_dead_error(box, kernel->text, error);
     if (!entry->needs_box) return DCPK_OK;
-    if (box->device->context != kernel->device->context)
-        return dcpk_error_set(error, DCPK_E_ARG, "%s (%s): the box is on device %d, the kernel on device %d",
-                              kernel->text, entry->info.name, box->device->info.ordinal, kernel->device->info.ordinal);
+    char its[DEVICE_LABEL], own[DEVICE_LABEL];
+    if (!dcpk_share_same(box->device, kernel->device))
+        return dcpk_error_set(error, DCPK_E_ARG, "%s (%s): the box is on %s, the kernel on %s", kernel->text,
+                              entry->info.name, dcpk_device_label(box->device, its),
+                              dcpk_device_label(kernel->device, own));
     if (!box->attached || !box->armed)
         return dcpk_error_set(error, DCPK_E_ARG, "%s (%s): the box is not %s yet: dcpk_box_connect does both",
                               kernel->text, entry->info.name, box->attached ? "armed" : "attached to its peers");

@@ -76,9 +76,10 @@ static dcpk_status check_options(dcpk_device *device, const dcpk_box *box, const
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: dcp is 1, which has no box, but a box was given");
     if (dcp > 1 && box == NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: dcp is %d, which needs a box", dcp);
-    if (box != NULL && box->device->context != device->context)
-        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: the box is on device %d, the layer on device %d",
-                              box->device->info.ordinal, device->info.ordinal);
+    char its[DEVICE_LABEL], own[DEVICE_LABEL];
+    if (box != NULL && !dcpk_share_same(box->device, device))
+        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: the box is on %s, the layer on %s",
+                              dcpk_device_label(box->device, its), dcpk_device_label(device, own));
     if (box != NULL && box->shape.event_ordered)
         return dcpk_error_set(
             error, DCPK_E_ARG,
@@ -88,7 +89,7 @@ static dcpk_status check_options(dcpk_device *device, const dcpk_box *box, const
     return DCPK_OK;
 }
 
-/* What base leaves open is the box's: cap, qh and publish follow it. */
+/* What base leaves open is the box's: cap, qh and publish follow it; sms is the share's where the device is one. */
 static void follow_box(const dcpk_box *box, dcpk_spec *base) {
     if (box == NULL) return;
     if (base->cap == DCPK_UNSET) base->cap = box->shape.cap;
@@ -106,6 +107,7 @@ dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer
     if (status != DCPK_OK) return status;
     dcpk_spec base = *options.base;
     follow_box(box, &base);
+    if (device->green != NULL && base.sms == DCPK_UNSET) base.sms = device->info.sms;
     options.base = &base;
     dcpk_layer *layer = calloc(1, sizeof *layer);
     if (layer == NULL) return dcpk_error_set(error, DCPK_E_NOMEM, "dcpk_layer_open: out of memory");
@@ -165,6 +167,7 @@ dcpk_status dcpk_layer_step(dcpk_layer *layer, const dcpk_args *args, void *stre
     if (layer->kernel[VALUE] == NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_step: dcpk_layer_close has begun: close the layer again");
     dcpk_status status = check_all(layer, args, flags, error);
+    if (status == DCPK_OK) status = dcpk_share_owns(layer->device, stream, "dcpk_layer_step", error);
     uint32_t edge = flags | DCPK_LAUNCH_FIRST; /* of the next launch; inside a step only CHAIN_WAITS remains */
     const uint32_t inside = flags & (uint32_t)DCPK_LAUNCH_CHAIN_WAITS;
     for (int place = FRONT; status == DCPK_OK && place < PLACES; place++) {

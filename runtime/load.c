@@ -59,9 +59,7 @@ static dcpk_status check_permissions(const dcpk_kernel *kernel, dcpk_error *erro
                               kernel->text);
     if (spec->publish != DCPK_PUBLISH_MULTICAST || spec->dcp <= 1 || device->info.multicast) return DCPK_OK;
     return dcpk_error_set(error, DCPK_E_MULTICAST, "%s: publish=multicast, but device %d (%s) %s: use publish=peer",
-                          kernel->text, device->info.ordinal, device->info.name,
-                          device->multicast_supported ? "was opened without multicast (DCPK_MULTICAST=1 allows it)"
-                                                      : "has no multicast objects");
+                          kernel->text, device->info.ordinal, device->info.name, dcpk_multicast_reason(device));
 }
 
 /* The library, with the driver's log in the error when it refuses the code. */

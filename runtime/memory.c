@@ -116,9 +116,7 @@ dcpk_status dcpk_stream_create(dcpk_device *device, void **stream, dcpk_error *e
     bool pushed;
     dcpk_status status = dcpk_device_enter(device, &pushed, error);
     if (status != DCPK_OK) return status;
-    cu_result result = CALL(&device->driver, stream_create, (stream, DRIVER_STREAM_NON_BLOCKING));
-    if (result != DRIVER_OK)
-        status = FAILED(&device->driver, stream_create, result, error, "device %d", device->info.ordinal);
+    status = dcpk_share_stream(device, stream, error);
     dcpk_device_leave(device, pushed);
     return status;
 }

@@ -5,6 +5,12 @@
 
 #include <string.h>
 
+/* Clusters that surely fit: the driver's own count of clusters is the whole device's, but of a share it promises that
+ * `unit` multiprocessors at a time sit together. */
+static uint64_t clusters_of_share(int unit, int ctas, int sms, uint32_t cluster) {
+    return (uint64_t)(sms / unit) * ((uint64_t)unit * (uint64_t)ctas / cluster);
+}
+
 /* CTAs of the entry that fit one multiprocessor, or clusters that fit the device. */
 static dcpk_status capacity(const dcpk_kernel *kernel, const struct kernel_entry *entry, uint64_t *ctas,
                             dcpk_error *error) {
@@ -14,11 +20,13 @@ static dcpk_status capacity(const dcpk_kernel *kernel, const struct kernel_entry
     int count = 0, sms = kernel->device->info.sms;
     int reserve = kernel->spec.reserve > 0 ? kernel->spec.reserve : 0;
     *ctas = 0;
-    if (cluster <= 1) {
+    if (cluster <= 1 || kernel->device->green != NULL) {
         int threads = (int)(info->block[0] * info->block[1] * info->block[2]);
         cu_result result = CALL(driver, occupancy, (&count, entry->function, threads, info->dynamic_shared));
         if (result != DRIVER_OK) return FAILED(driver, occupancy, result, error, "%s (%s)", kernel->text, info->name);
-        if (count > 0 && sms > reserve) *ctas = (uint64_t)count * (uint64_t)(sms - reserve);
+        if (count <= 0 || sms <= reserve) return DCPK_OK;
+        *ctas = (uint64_t)count * (uint64_t)(sms - reserve);
+        if (cluster > 1) *ctas = clusters_of_share(kernel->device->unit, count, sms - reserve, cluster) * cluster;
         return DCPK_OK;
     }
     cu_launch_attribute attribute;
@@ -58,12 +66,13 @@ dcpk_status dcpk_kernel_fits(const dcpk_kernel *kernel, const struct kernel_entr
     uint64_t room, ctas = (uint64_t)entry->info.grid[0] * entry->info.grid[1] * entry->info.grid[2];
     dcpk_status status = capacity(kernel, entry, &room, error);
     if (status != DCPK_OK || ctas <= room) return status;
+    char label[DEVICE_LABEL];
     status = dcpk_error_set(error, DCPK_E_RESIDENCY,
                             "%s (%s): its grid of %llu CTAs polls for its own kind and must be resident as a whole; "
-                            "device %d (%d multiprocessors, %d reserved) holds %llu",
-                            kernel->text, entry->info.name, (unsigned long long)ctas, kernel->device->info.ordinal,
-                            kernel->device->info.sms, kernel->spec.reserve > 0 ? kernel->spec.reserve : 0,
-                            (unsigned long long)room);
+                            "%s (%d multiprocessors, %d reserved) holds %llu",
+                            kernel->text, entry->info.name, (unsigned long long)ctas,
+                            dcpk_device_label(kernel->device, label), kernel->device->info.sms,
+                            kernel->spec.reserve > 0 ? kernel->spec.reserve : 0, (unsigned long long)room);
     char advice[512];
     advise(kernel, advice, sizeof advice);
     if (advice[0] == '\0')

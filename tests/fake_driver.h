@@ -9,6 +9,12 @@
 
 enum { FAKE_CALLS = 8192, FAKE_PARAMS = 32, FAKE_DEVICES = 8, FAKE_ATTRIBUTES = 4, FAKE_LAUNCHES = 64 };
 
+struct fake_green { /* what a cu_green of this driver points to */
+    int device;
+    unsigned from, sms; /* multiprocessors from..from+sms-1 */
+    int streams;        /* in it, not yet destroyed */
+};
+
 struct fake_launch { /* the last cuLaunchKernelEx */
     unsigned grid[3], block[3], shared;
     void *stream;
@@ -32,6 +38,8 @@ struct fake_driver {
     int fail_with;
     int reject_attribute; /* launch attribute id that cuLaunchKernelEx does not know, 0: none */
     int occupancy;        /* CTAs a multiprocessor */
+    int chunks;           /* parts of 8 multiprocessors that can be split off, 0: sms / 8 */
+    int old_resources;    /* 1: says nothing of least and unit, as drivers before CUDA 13.0 */
     const char *jit_log;  /* written by a failing cuLibraryLoadData */
     unsigned param_bytes[FAKE_PARAMS], param_count; /* what a launch copies from its parameters */
     /* what happened */
@@ -41,7 +49,7 @@ struct fake_driver {
     long launches;
     struct fake_launch launch[FAKE_LAUNCHES]; /* the first ones */
     /* given out and not yet given back */
-    long memory, host, streams, libraries, retains, handles, reservations, mappings, bindings, objects;
+    long memory, host, streams, libraries, retains, handles, reservations, mappings, bindings, objects, greens;
     int func_attribute, func_attribute_value; /* the last cuFuncSetAttribute */
 };
 

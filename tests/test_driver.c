@@ -86,6 +86,18 @@ SAME(sizeof(cu_multicast_properties), sizeof(CUmulticastObjectProp));
 AT(cu_multicast_properties, bytes, CUmulticastObjectProp, size);
 AT(cu_multicast_properties, handle_types, CUmulticastObjectProp, handleTypes);
 AT(cu_multicast_properties, flags, CUmulticastObjectProp, flags);
+#if CUDA_VERSION >= 12050
+SAME(sizeof(cu_green), sizeof(CUgreenCtx));
+SAME(sizeof(cu_resource_desc), sizeof(CUdevResourceDesc));
+SAME(sizeof(cu_resource), sizeof(CUdevResource));
+AT(cu_resource, of.sm.sms, CUdevResource, sm.smCount);
+SAME(DRIVER_RESOURCE_SM, CU_DEV_RESOURCE_TYPE_SM);
+SAME(DRIVER_GREEN_DEFAULT_STREAM, CU_GREEN_CTX_DEFAULT_STREAM);
+#endif
+#if CUDA_VERSION >= 13000
+AT(cu_resource, of.sm.least, CUdevResource, sm.minSmPartitionSize);
+AT(cu_resource, of.sm.unit, CUdevResource, sm.smCoscheduledAlignment);
+#endif
 #endif
 
 START_TEST(every_entry_point_has_one_versioned_name) {

@@ -29,9 +29,9 @@ typedef dcpk_status dcpk_decode_fn(void *self, const dcpk_args *args, dcpk_box *
 typedef struct dcpk_layer_options {
     uint32_t size;
     const dcpk_provider *provider; /* where images come from */
-    const dcpk_spec
-        *base; /* keys shared by the kernels: heads, dcp, batch, q, cap, qh, arch, gate, ...; kernel ignored */
-    dcpk_decode_fn *decode; /* NULL: mla_decode */
+    const dcpk_spec *base;         /* keys shared by the kernels: heads, dcp, batch, q, cap, qh, arch, gate, ...; kernel
+                                      ignored; sms left open is the share's on a share of a device */
+    dcpk_decode_fn *decode;        /* NULL: mla_decode */
     void *decode_self;
     int32_t form; /* enum dcpk_layer_form; poll, store_qc, rope, q_lora, ... of base are mla_query's */
 } dcpk_layer_options;

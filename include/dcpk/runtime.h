@@ -27,6 +27,15 @@ typedef struct dcpk_device_options {
     dcpk_log_fn *log;
     void *log_self;
     int32_t allow_unwatched; /* 1: images of watchdog=0 may be loaded (their polls have no bound: for benchmarks) */
+    /* Several ranks on one device of hardware: this handle is share `share_index` of `share_count` (0 or 1: the whole
+     * device), a green context with a fixed part of the multiprocessors, disjoint from the other indices' of the same
+     * share_count. All shares have the same size, a multiple of what the driver can split off (8 on Hopper: 132 make
+     * 2 x 64, 4 x 32, 8 x 16); the rest idles. Memory, code and the current context stay those of the device's primary
+     * context, so shares reach each other's memory; only streams are the share's own: kernels are launched into streams
+     * of dcpk_stream_create (or of the caller's own in the same green context), another one and NULL are refused.
+     * dcpk_device_sync waits for all shares of the device. Destroy the streams before the handle is closed. Needs a
+     * driver of CUDA 12.5; ARG on the CPU device, which has a device for each rank. */
+    int32_t share_index, share_count;
 } dcpk_device_options;
 
 /* Reads the environment once. Opening the same ordinal twice gives two handles on one context. */
@@ -39,9 +48,11 @@ typedef struct dcpk_device_info {
     char name[96];
     int32_t ordinal, count; /* count: devices this driver has */
     int32_t major, minor;   /* compute capability */
-    int32_t sms;
+    int32_t sms;            /* of the share, where the handle is one */
     int32_t driver_version; /* 13000 */
     int32_t multicast;      /* 1 when publish=multicast may be used here */
+    /* 0, 1 and sms where the handle is the whole device */
+    int32_t share_index, share_count, device_sms;
 } dcpk_device_info;
 DCPK_API dcpk_status dcpk_device_get_info(const dcpk_device *device, dcpk_device_info *info, dcpk_error *error);
 /* The driver's own entry point of this name, NULL when it has none: for callers that need more than dcpk wraps. */

@@ -34,6 +34,7 @@ EXPORT void fake_reset(void) {
     state.fail_with = DRIVER_INVALID_VALUE;
     state.reject_attribute = 0;
     state.occupancy = 1;
+    state.chunks = state.old_resources = 0;
     state.jit_log = NULL;
     state.param_count = 0;
     state.calls = state.launches = 0;
@@ -43,7 +44,7 @@ EXPORT void fake_reset(void) {
 
 EXPORT long fake_outstanding(void) {
     return state.memory + state.host + state.streams + state.libraries + state.retains + state.handles +
-           state.reservations + state.mappings + state.bindings + state.objects + depth;
+           state.reservations + state.mappings + state.bindings + state.objects + state.greens + depth;
 }
 
 EXPORT void fake_drop_graph(void) {
@@ -197,14 +198,18 @@ ENTRY(cuCtxEnablePeerAccess, cu_context peer, unsigned flags) {
 ENTRY(cuStreamCreate, cu_stream *stream, unsigned flags) {
     BEGIN;
     if (depth == 0 || flags != DRIVER_STREAM_NON_BLOCKING) return DRIVER_INVALID_VALUE;
-    *stream = fake_take(1);
-    if (*stream == NULL) return DRIVER_OUT_OF_MEMORY;
+    struct fake_stream *made = fake_take(sizeof *made);
+    if (made == NULL) return DRIVER_OUT_OF_MEMORY;
+    made->green = NULL;
+    *stream = made;
     state.streams++;
     return DRIVER_OK;
 }
 ENTRY(cuStreamDestroy_v2, cu_stream stream) {
     BEGIN;
+    struct fake_green *green = ((struct fake_stream *)stream)->green;
     if (!fake_give_back(stream)) return DRIVER_INVALID_HANDLE;
+    if (green != NULL) green->streams--;
     state.streams--;
     return DRIVER_OK;
 }

@@ -22,6 +22,10 @@
 
 /* Records a call; what it must return when it is the one planned to fail, else 0. */
 int fake_begin(const char *name);
+struct fake_stream {
+    struct fake_green *green; /* NULL: the whole device's */
+};
+
 /* How many contexts this thread has pushed. */
 int fake_depth(void);
 /* Blocks of at least `bytes`, 256-byte aligned; NULL when memory is out. Giving back anything else is refused. */
