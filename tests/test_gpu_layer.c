@@ -1,8 +1,9 @@
 /* test_gpu_layer.c - the whole layer on a real driver library: eager, captured, mixed, with late producers.
  *
  * On the CPU device, or with DCPK_TEST_DEVICE=cuda on hardware; DCPK_TEST_GPUS says how many ranks have a device of
- * their own (default 1: ranks share it, event-ordered). What needs graphs runs only where the driver has them, and what
- * the CPU device runs slowly is shorter there. Judges: tools/layer_judge.h. */
+ * their own (default 1); ranks beyond that share one, event-ordered, or with DCPK_TEST_SHARES=1 each in a green context
+ * of its own, where the kernels are those of any device. What needs graphs runs only where the driver has them, and
+ * what the CPU device runs slowly is shorter there. Judges: tools/layer_judge.h. */
 #include <tests/whole.h>
 
 #include <check.h>
@@ -20,8 +21,22 @@ static int32_t gpus(void) {
     return count != NULL ? (int32_t)strtol(count, NULL, 10) : 1;
 }
 
-/* A layer of this text, open. On hardware with fewer devices than ranks, event-ordered. late: with the producers of
- * tests/templates/late. */
+static bool on_shares(void) {
+    const char *shares = getenv("DCPK_TEST_SHARES");
+    return shares != NULL && strcmp(shares, "1") == 0;
+}
+
+/* "cuda:0,1": the first devices alone, however many there are. */
+static const char *first_devices(void) {
+    static char text[64];
+    size_t used = (size_t)snprintf(text, sizeof text, "cuda");
+    for (int32_t d = 0; d < gpus() && d < 16; d++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%c%d", d == 0 ? ':' : ',', d);
+    return text;
+}
+
+/* A layer of this text, open. On hardware with fewer devices than ranks, on shares or event-ordered. late: with the
+ * producers of tests/templates/late. */
 static struct whole *open_layer(dcpk_gen **gen, const char *text, bool late) {
     struct whole *whole = calloc(1, sizeof *whole);
     dcpk_error error;
@@ -32,7 +47,10 @@ static struct whole *open_layer(dcpk_gen **gen, const char *text, bool late) {
         whole->options.device = getenv("DCPK_TEST_DEVICE");
         whole->options.cpu = NULL;
         whole->options.bound_ns = 1000000000; /* a second: others use the machine, too */
-        if (whole->make.dcp > gpus()) {
+        if (whole->make.dcp > gpus() && on_shares()) {
+            whole->options.device = first_devices();
+            whole->options.shares = 1;
+        } else if (whole->make.dcp > gpus()) {
             whole->options.phased = 1;
             whole->keys.split = 1;
             whole->keys.poll = whole->make.dcp > 1 ? 0 : DCPK_UNSET;

@@ -14,13 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_DEVICE, OPT_SCHEDULE, OPT_SEED, OPT_ORDERED, OPT_SIGMA, OPT_OUT, OPT_JSON };
+enum { OPT_DEVICE, OPT_SCHEDULE, OPT_SEED, OPT_ORDERED, OPT_SHARES, OPT_SIGMA, OPT_OUT, OPT_JSON };
 static const struct option_row options[] = {
     [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
     [OPT_SCHEDULE] = {"schedule", 0, "NAME", "CPU device: fair (default) or random, a seeded adversary"},
     [OPT_SEED] = {"seed", 's', "N", "of a random schedule (default: $DCPK_CPU_SEED, else 1)"},
     [OPT_ORDERED] = {"event-ordered", 'e', NULL,
                      "kernel by kernel over all ranks, poll=0 split=1: ranks may share a GPU"},
+    [OPT_SHARES] = {"shares", 0, NULL,
+                    "ranks beyond the GPUs take equal shares of the multiprocessors (green contexts)"},
     [OPT_SIGMA] = {"wide-scores", 0, NULL,
                    "hardware: scores spread over more than 1.3 (natural logarithm): wider bounds"},
     [OPT_OUT] = {"out", 'o', "FILE", "write what the device made as a safetensors file"},
@@ -152,6 +154,7 @@ static enum exit_code run_case(const struct command_line *line, dcpk_gen *gen, c
     }
     wanted.keys = &keys;
     wanted.phased = line->values[OPT_ORDERED] != NULL;
+    wanted.shares = line->values[OPT_SHARES] != NULL;
     wanted.ask_environment = 1;
     enum exit_code code;
     if (layer_run_open(&wanted, layer, &run, &error) != DCPK_OK) {
@@ -175,6 +178,8 @@ static enum exit_code run(const struct command_line *line) {
     dcpk_gen *gen = NULL;
     memset(&choice, 0, sizeof choice);
     if (line->word_count != 1) return usage_error(line, "one case file, please");
+    if (line->values[OPT_SHARES] != NULL && line->values[OPT_ORDERED] != NULL)
+        return usage_error(line, "--shares and --event-ordered are two ways to share a GPU: choose one");
     if (line->values[OPT_SEED] != NULL && !word_number(line->values[OPT_SEED], INT64_MAX, &seed))
         return usage_error(line, "--seed %s: a number from 0 to 2^63 - 1", line->values[OPT_SEED]);
     enum exit_code code = device_choice_read(line, line->values[OPT_DEVICE], line->values[OPT_SCHEDULE], "cpu",

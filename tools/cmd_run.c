@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_ORDERED, OPT_SAVE, OPT_INJECT, OPT_JSON };
+enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_ORDERED, OPT_SHARES, OPT_SAVE, OPT_INJECT, OPT_JSON };
 static const struct option_row options[] = {
     [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
     [OPT_SEED] = {"seed", 's', "N", "as seed=N: of the inputs and of a random schedule (schedule: $DCPK_CPU_SEED)"},
@@ -24,6 +24,8 @@ static const struct option_row options[] = {
     [OPT_FORM] = {"form", 'f', "NAME", "how a step begins: fused, wait, pushed, or cycle (default): these in turn"},
     [OPT_ORDERED] = {"event-ordered", 'e', NULL,
                      "kernel by kernel over all ranks, poll=0 split=1: ranks may share a GPU"},
+    [OPT_SHARES] = {"shares", 0, NULL,
+                    "ranks beyond the GPUs take equal shares of the multiprocessors (green contexts)"},
     [OPT_SAVE] = {"save", 0, "CASE", "write the last step as a case file, with the reference's results"},
     [OPT_INJECT] = {"inject", 0, "[=INPUT]",
                     "flip one bit of an input on the device: cache, qkv, gate, weight or table"},
@@ -56,6 +58,8 @@ static enum exit_code read_options(const struct command_line *line, struct run_p
     if (values[OPT_SEED] != NULL && !word_number(values[OPT_SEED], INT64_MAX, &plan->make.seed))
         return usage_error(line, "--seed %s: a number from 0 to 2^63 - 1", values[OPT_SEED]);
     plan->have_seed = values[OPT_SEED] != NULL;
+    if (values[OPT_SHARES] != NULL && values[OPT_ORDERED] != NULL)
+        return usage_error(line, "--shares and --event-ordered are two ways to share a GPU: choose one");
     int form = values[OPT_FORM] == NULL ? LAYER_CYCLE : word_index(values[OPT_FORM], forms, 4);
     if (form < 0) return usage_error(line, "--form %s: fused, wait, pushed or cycle", values[OPT_FORM]);
     plan->form = (enum layer_form)form;
@@ -331,6 +335,7 @@ static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen
     wanted.keys = &plan->keys;
     wanted.form = (int32_t)plan->form;
     wanted.phased = line->values[OPT_ORDERED] != NULL;
+    wanted.shares = line->values[OPT_SHARES] != NULL;
     wanted.ask_environment = 1;
     wanted.page_gap = 64;
     wanted.inject = (int32_t)plan->inject;

@@ -59,6 +59,17 @@ static void set_base(struct layer_run *run) {
     if (l->dcp > 1 && run->base.qh == DCPK_UNSET) run->base.qh = l->dcp * l->heads;
 }
 
+/* The forms that fit a share: specs are asked for again with its multiprocessors. */
+static dcpk_status follow_share(struct layer_run *run, dcpk_error *error) {
+    dcpk_device_info info = {.size = sizeof info};
+    dcpk_status status = dcpk_device_get_info(run->group.rank[0].device, &info, error);
+    if (status != DCPK_OK || run->base.sms != DCPK_UNSET || info.share_count == 1) {
+        return status;
+    }
+    run->base.sms = info.sms;
+    return layer_specs_check(run, error);
+}
+
 static dcpk_status open_group(struct layer_run *run, dcpk_error *error) {
     const struct layer_run_options *o = &run->options;
     bool allowed = run->base.publish == DCPK_PUBLISH_MULTICAST && !o->ask_environment;
@@ -70,8 +81,12 @@ static dcpk_status open_group(struct layer_run *run, dcpk_error *error) {
                                          .multicast = allowed ? 1 : -1,
                                          .allow_unwatched = run->base.watchdog == 0,
                                          .pdl = o->phased ? 0 : -1,
-                                         .shared = ordered};
+                                         .shared = ordered,
+                                         .shares = o->shares};
     dcpk_status status = rank_group_open(&options, &run->group, error);
+    if (status == DCPK_OK && o->shares) {
+        status = follow_share(run, error);
+    }
     if (status != DCPK_OK || run->layer->dcp == 1) {
         return status;
     }
@@ -91,6 +106,9 @@ static dcpk_status set_up(struct layer_run *run, dcpk_error *error) {
     char why[LAYER_SENTENCE];
     if (!o->gen || o->form < 0 || o->form > LAYER_CYCLE || o->page_gap % 16 != 0 || run->layer->step_count < 1) {
         return tool_fail(error, DCPK_E_ARG, "a layer run needs gen, a form, a step, and page_gap a multiple of 16");
+    }
+    if (o->shares && o->phased) {
+        return tool_fail(error, DCPK_E_ARG, "shares and the phased form are two ways to share a GPU: choose one");
     }
     if (!layer_case_check(run->layer, why)) {
         return tool_fail(error, DCPK_E_ARG, "%s", why);

@@ -37,6 +37,7 @@ struct layer_run_options {
     int32_t form;                 /* enum layer_form */
     int32_t phased; /* 1: kernel by kernel over all ranks with a synchronisation between, no PDL; with split=1 the box
                        is event_ordered and ranks may share a device */
+    int32_t shares; /* 1: as rank_group_options.shares; sms of the kernels is the share's where keys leave it open */
     int32_t chain;  /* 1: launches say CHAIN_WAITS */
     int32_t ask_environment; /* 1: DCPK_MULTICAST says whether publish=multicast is allowed; 0: it is */
     uint64_t bound_ns;       /* of polls; 0: the box's default */

@@ -6,15 +6,17 @@
 #include <dlfcn.h>
 #include <string.h>
 
-static dcpk_status open_device(const struct rank_group_options *o, int32_t ordinal, dcpk_device **out,
-                               dcpk_error *error) {
+static dcpk_status open_device(const struct rank_group_options *o, int32_t ordinal, int32_t share, int32_t shares,
+                               dcpk_device **out, dcpk_error *error) {
     dcpk_device_options options = {.size = sizeof options,
                                    .kind = o->device,
                                    .library = o->library,
                                    .ordinal = ordinal,
                                    .pdl = o->pdl,
                                    .multicast = o->multicast,
-                                   .allow_unwatched = o->allow_unwatched};
+                                   .allow_unwatched = o->allow_unwatched,
+                                   .share_index = share,
+                                   .share_count = shares};
     return dcpk_device_open(&options, out, error);
 }
 
@@ -33,7 +35,7 @@ static dcpk_status configure_cpu(const struct rank_group_options *o, struct rank
                                .livelock_rounds = 200000};
     int (*configure)(const dcpkcpu_options *) = NULL;
     Dl_info where;
-    dcpk_status status = open_device(o, 0, &device, error);
+    dcpk_status status = open_device(o, 0, 0, 0, &device, error);
     if (status != DCPK_OK) {
         return status;
     }
@@ -48,6 +50,11 @@ static dcpk_status configure_cpu(const struct rank_group_options *o, struct rank
         }
     }
     dcpk_device_close(device);
+    if (status == DCPK_OK && group->cpu && o->shares) {
+        status = tool_fail(error, DCPK_E_ARG,
+                           "shares are for several ranks on one GPU: the CPU device has a device for each rank "
+                           "(DCPK_CPU_SMS says how large)");
+    }
     if (status != DCPK_OK || !group->cpu) {
         return status;
     }
@@ -67,7 +74,7 @@ static dcpk_status count_devices(const struct rank_group_options *o, const struc
     dcpk_device_info info = {.size = sizeof info};
     dcpk_status status = dcpk_device_get_info(group->rank[0].device, &info, error);
     *count = info.count;
-    if (status == DCPK_OK && info.count < o->dcp && !o->shared) {
+    if (status == DCPK_OK && info.count < o->dcp && !o->shared && !o->shares) {
         status =
             tool_fail(error, DCPK_E_ARG,
                       "dcp=%d is %d ranks with a device each, and %s offers %d%s: name more devices "
@@ -75,6 +82,16 @@ static dcpk_status count_devices(const struct rank_group_options *o, const struc
                       o->dcp, o->dcp, info.kind, info.count, o->device ? " as asked for" : "", info.kind, info.count);
     }
     return status;
+}
+
+/* Rank r's device. Shares: as many of each device as there are ranks on the first one. */
+static dcpk_status open_rank(const struct rank_group_options *o, int32_t count, int32_t r, dcpk_device **out,
+                             dcpk_error *error) {
+    if (count < 1 || (!o->shared && !o->shares)) {
+        return open_device(o, r, 0, 0, out, error);
+    }
+    int32_t shares = o->shares ? (o->dcp + count - 1) / count : 0;
+    return open_device(o, r % count, shares > 1 ? r / count : 0, shares, out, error);
 }
 
 dcpk_status rank_group_open(const struct rank_group_options *options, struct rank_group *group, dcpk_error *error) {
@@ -87,7 +104,7 @@ dcpk_status rank_group_open(const struct rank_group_options *options, struct ran
     dcpk_status status = configure_cpu(options, group, &count, error);
     for (int32_t r = 0; r < group->dcp && status == DCPK_OK; r++) {
         struct group_rank *rank = &group->rank[r];
-        status = open_device(options, count > 0 && options->shared ? r % count : r, &rank->device, error);
+        status = open_rank(options, count, r, &rank->device, error);
         if (status == DCPK_OK) {
             status = dcpk_stream_create(rank->device, &rank->stream, error);
         }

@@ -18,6 +18,8 @@ struct rank_group_options {
     int32_t pdl;             /* as dcpk_device_options.pdl */
     int32_t shared; /* 1: on hardware with fewer devices than ranks, rank r takes device r % count (spec.md decision 16:
                        only for the event-ordered form). 0: that is refused */
+    int32_t shares; /* 1: on hardware with fewer devices than ranks, rank r takes share r / count of device r % count, a
+                       green context of its own. The CPU device refuses: it has a device for each rank */
 };
 
 struct rank_group {
