@@ -73,8 +73,7 @@ static void close_run(struct dead *d) {
         }
         free(d->query[r]);
     }
-    layer_run_close(d->whole->run);
-    d->whole->run = NULL;
+    whole_end_run(d->whole);
 }
 
 static bool sync_rank(struct dead *d, int32_t r) {

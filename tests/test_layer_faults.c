@@ -109,8 +109,7 @@ static enum outcome run(struct whole *whole, enum finder finder, uint64_t seed, 
         dcpk_status status = whole_try(whole, &error);
         outcome = outcome_of(whole, status, &error, what);
     }
-    layer_run_close(whole->run);
-    whole->run = NULL;
+    whole_end_run(whole);
     dcpk_gen_close(gen);
     return outcome;
 }

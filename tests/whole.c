@@ -163,6 +163,27 @@ void whole_run(struct whole *whole) {
     ck_assert_msg(status == DCPK_OK, "%s: %s", whole->text, error.text);
 }
 
+void whole_end_run(struct whole *whole) {
+    const struct rank_group *group = whole->run ? layer_run_group(whole->run) : NULL;
+    dcpk_box *boxes[GROUP_MAX_RANKS];
+    for (int32_t r = 0; group && r < group->dcp; r++) {
+        void *release = rank_group_cpu_symbol(group, "dcpkcpu_release"),
+             *hold = rank_group_cpu_symbol(group, "dcpkcpu_hold_stores");
+        __typeof__(&dcpkcpu_release) let_go;
+        __typeof__(&dcpkcpu_hold_stores) hold_stores;
+        memcpy(&let_go, &release, sizeof let_go);
+        memcpy(&hold_stores, &hold, sizeof hold_stores);
+        let_go(r);
+        hold_stores(r, -1, 0);
+        boxes[r] = group->rank[r].box;
+    }
+    if (group && group->dcp > 1) {
+        dcpk_box_rearm_all(boxes, group->dcp, NULL, NULL);
+    }
+    layer_run_close(whole->run);
+    whole->run = NULL;
+}
+
 void whole_close(struct whole *whole) {
     layer_run_close(whole->run);
     layer_case_free(whole->layer);

@@ -35,6 +35,8 @@ void whole_run(struct whole *whole);
 dcpk_status whole_try(struct whole *whole, dcpk_error *error);
 /* Judges what was read back last. */
 void whole_judge(struct whole *whole);
+/* Ends a run that may have gone wrong: what is stalled or held goes on, dead boxes are armed, then it is closed. */
+void whole_end_run(struct whole *whole);
 void whole_close(struct whole *whole);
 /* All of it; fails the test with the first thing wrong. */
 void whole_must_be_right(dcpk_gen *gen, const char *text);
