@@ -108,6 +108,19 @@ START_TEST(run_obeys_the_environment_where_words_say_nothing) {
 }
 END_TEST
 
+START_TEST(shares_of_a_gpu_are_refused_on_the_cpu_device_and_beside_event_ordered) {
+    sh("$dcpk run heads=1 dcp=1 context=2 steps=1 --save case >/dev/null");
+    expect_code(0);
+    static const char *const commands[] = {SMALL, "$dcpk replay case "};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        sh("%s --shares -d cpu", commands[i]);
+        expect_failure(2, "the CPU device has a device for each rank");
+        sh("%s --shares --event-ordered", commands[i]);
+        expect_failure(2, "choose one");
+    }
+}
+END_TEST
+
 START_TEST(every_key_that_run_takes_works) {
     static const char *const words[] = {
         "watchdog=0", "lineinfo=1",       "checked=1", "parity=arg", "split=1", "page=16", "interleave=4",
@@ -253,6 +266,7 @@ int main(void) {
     tcase_add_test(tests, run_compares_everything_and_a_second_run_starts_no_compiler);
     tcase_add_test(tests, one_flipped_bit_of_any_input_is_code_1);
     tcase_add_test(tests, run_obeys_the_environment_where_words_say_nothing);
+    tcase_add_test(tests, shares_of_a_gpu_are_refused_on_the_cpu_device_and_beside_event_ordered);
     tcase_add_test(tests, every_key_that_run_takes_works);
     tcase_add_test(tests, every_preset_runs_end_to_end);
     tcase_add_test(tests, a_missing_device_is_code_3);
