@@ -51,6 +51,7 @@ static struct whole *open_layer(dcpk_gen **gen, const char *text, bool late) {
             whole->options.device = first_devices();
             whole->options.shares = 1;
         } else if (whole->make.dcp > gpus()) {
+            whole->options.device = "cuda:0"; /* one stream captures all of them */
             whole->options.phased = 1;
             whole->keys.split = 1;
             whole->keys.poll = whole->make.dcp > 1 ? 0 : DCPK_UNSET;

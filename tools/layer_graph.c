@@ -99,6 +99,22 @@ static dcpk_status capture(struct layer_run *run, const struct graph_calls *call
     return status;
 }
 
+/* One stream serves the ranks of a phased run: they must share its device. */
+static dcpk_status check_one_device(const struct layer_run *run, dcpk_error *error) {
+    dcpk_device_info first = {.size = sizeof first}, info = {.size = sizeof info};
+    dcpk_status status = dcpk_device_get_info(run->group.rank[0].device, &first, error);
+    for (int32_t r = 1; run->options.phased && r < run->group.dcp && status == DCPK_OK; r++) {
+        status = dcpk_device_get_info(run->group.rank[r].device, &info, error);
+        if (status == DCPK_OK && info.ordinal != first.ordinal) {
+            status = tool_fail(error, DCPK_E_ARG,
+                               "ranks %d and 0 are on devices %d and %d: a phased run is captured "
+                               "into one stream, so name one device",
+                               r, info.ordinal, first.ordinal);
+        }
+    }
+    return status;
+}
+
 dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count, int32_t times, dcpk_error *error) {
     struct graph_calls calls;
     void *execs[LAYER_MAX_RANKS] = {NULL};
@@ -106,7 +122,10 @@ dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count,
     if (!find_calls(run->group.rank[0].device, &calls)) {
         return tool_fail(error, DCPK_E_NOT_FOUND, "this driver has no graphs");
     }
-    dcpk_status status = rank_group_sync(&run->group, error);
+    dcpk_status status = check_one_device(run, error);
+    if (status == DCPK_OK) {
+        status = rank_group_sync(&run->group, error);
+    }
     for (int32_t r = 0; r < graphs && status == DCPK_OK; r++) {
         status = capture(run, &calls, first, count, r, &execs[r], error);
     }
