@@ -411,6 +411,24 @@ static void outputs_are_merged(struct exchange *x) {
     }
 }
 
+/* Planned for more multiprocessors than any device has; refused where the device is asked, at load, with what fits. */
+START_TEST(grid_that_cannot_be_resident_is_refused_at_load) {
+    static const char *const texts[] = {"mla_query heads=128 dcp=2 batch=64 poll=1 sms=1024",
+                                        "dcp_value heads=128 dcp=2 batch=64 split=0 sms=1024"};
+    static const char *const fits[] = {"poll=0", "split=1"};
+    dcpk_device *device = open_device(0);
+    for (size_t i = 0; i < 2; i++) {
+        dcpk_image *image = build(texts[i]);
+        dcpk_kernel *kernel = NULL;
+        ck_assert_int_eq(dcpk_kernel_load(device, image, NULL, &kernel, &error), DCPK_E_RESIDENCY);
+        ck_assert_ptr_null(kernel);
+        ck_assert_msg(strstr(error.text, fits[i]) != NULL, "%s", error.text);
+        dcpk_image_free(image);
+    }
+    dcpk_device_close(device);
+}
+END_TEST
+
 START_TEST(two_ranks_exchange_three_uses) {
     struct exchange *x = malloc(sizeof *x);
     exchange_open(x, _i, 0);
@@ -467,6 +485,7 @@ int main(void) {
     tcase_add_test(tests, kernel_computes_the_norm_with_and_without_pdl);
     tcase_add_test(tests, load_during_capture_is_refused_and_the_capture_lives_on);
     tcase_add_test(tests, captured_kernel_replays_and_is_held_by_its_graph);
+    tcase_add_test(tests, grid_that_cannot_be_resident_is_refused_at_load);
     tcase_add_loop_test(tests, two_ranks_exchange_three_uses, 0, 2);
     tcase_add_test(tests, silent_rank_ends_the_others_wait_and_rearming_revives_the_box);
     suite_add_tcase(suite, tests);
