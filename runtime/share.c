@@ -119,11 +119,10 @@ dcpk_status dcpk_share_take(dcpk_device *device, int32_t index, int32_t count, d
     cu_result result = CALL(driver, resource_desc, (&desc, &groups[index], 1));
     if (result != DRIVER_OK)
         return FAILED(driver, resource_desc, result, error, "%s", dcpk_device_label(device, label));
-    result = CALL(driver, green_create, (&device->green, desc, device->handle, DRIVER_GREEN_DEFAULT_STREAM));
-    if (result != DRIVER_OK) {
-        device->green = NULL;
-        return FAILED(driver, green_create, result, error, "%s", dcpk_device_label(device, label));
-    }
+    cu_green green = NULL;
+    result = CALL(driver, green_create, (&green, desc, device->handle, DRIVER_GREEN_DEFAULT_STREAM));
+    if (result != DRIVER_OK) return FAILED(driver, green_create, result, error, "%s", dcpk_device_label(device, label));
+    device->green = green;
     result = CALL(driver, green_resource, (device->green, &own, DRIVER_RESOURCE_SM));
     if (result != DRIVER_OK)
         return FAILED(driver, green_resource, result, error, "%s", dcpk_device_label(device, label));

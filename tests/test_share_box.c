@@ -74,6 +74,52 @@ START_TEST(layer_of_a_share_asks_for_kernels_of_its_size) {
 }
 END_TEST
 
+static dcpk_status make_value(void *self, const dcpk_spec *spec, dcpk_image **out, dcpk_error *error_out) {
+    (void)self, (void)error_out;
+    char text[512];
+    dcpk_spec_format(spec, text, sizeof text);
+    dcpk_entry_info entry = stand_in_entry("dcpk_dcp_value", "rows output");
+    *out = stand_in_image(text, &entry, 1);
+    return DCPK_OK;
+}
+
+static dcpk_status count_decode(void *self, const dcpk_args *args, dcpk_box *box, void *stream, uint32_t flags,
+                                dcpk_error *error_out) {
+    (void)args, (void)box, (void)stream, (void)flags, (void)error_out;
+    ++*(int *)self;
+    return DCPK_OK;
+}
+
+START_TEST(layer_step_refuses_a_foreign_stream_before_it_calls_the_decode) {
+    int decodes = 0;
+    dcpk_spec base;
+    dcpk_provider provider = {.size = sizeof provider, .get = make_value};
+    MUST(dcpk_spec_parse(&base, "layer heads=2 dcp=1 batch=4", &error));
+    dcpk_layer_options options = {.size = sizeof options,
+                                  .provider = &provider,
+                                  .base = &base,
+                                  .decode = count_decode,
+                                  .decode_self = &decodes,
+                                  .form = DCPK_LAYER_PUSH};
+    dcpk_device *device = open_share(0, 2);
+    dcpk_layer *layer = NULL;
+    void *stream = NULL;
+    dcpk_args args = {.size = sizeof args, .rows = 0x10000, .output = 0x20000};
+    MUST(dcpk_stream_create(device, &stream, &error));
+    MUST(dcpk_layer_open(device, NULL, &options, &layer, &error));
+    ck_assert_int_eq(dcpk_layer_step(layer, &args, NULL, 0, &error), DCPK_E_ARG);
+    assert_text("dcpk_layer_step: loaded on device 0, share 0 of 2, but the stream is NULL");
+    ck_assert_int_eq(decodes, 0);
+    MUST(dcpk_layer_step(layer, &args, stream, 0, &error));
+    ck_assert_int_eq(decodes, 1);
+    ck_assert_int_eq(fake.state->launches, 1);
+    MUST(dcpk_layer_close(layer, &error));
+    MUST(dcpk_stream_destroy(device, stream, &error));
+    dcpk_device_close(device);
+    ck_assert_int_eq(fake.outstanding(), 0);
+}
+END_TEST
+
 /* ---- boxes ---- */
 
 static dcpk_box *make_box(dcpk_device *device, int32_t rank, int32_t dcp, int32_t ordered) {
@@ -216,6 +262,7 @@ int main(void) {
     tcase_add_test(tests, polling_grid_must_fit_the_share);
     tcase_add_test(tests, clusters_of_a_share_are_counted_in_its_parts_of_8);
     tcase_add_test(tests, layer_of_a_share_asks_for_kernels_of_its_size);
+    tcase_add_test(tests, layer_step_refuses_a_foreign_stream_before_it_calls_the_decode);
     tcase_add_test(tests, ranks_on_shares_of_one_device_reach_each_other_without_peer_access);
     tcase_add_test(tests, ranks_on_shares_of_two_devices_get_peer_access_between_them);
     tcase_add_loop_test(tests, shares_that_overlap_are_not_connected, 0, PAIRINGS);
