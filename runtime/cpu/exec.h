@@ -51,6 +51,9 @@ enum op_flag {
     F_SIGNED = 1u << 17,
     F_TRANS = 1u << 18,
     F_NOT_C = 1u << 19,
+    F_EXPECT = 1u << 20, /* mbarrier.arrive: .expect_tx, arrive_drop, .noComplete */
+    F_DROP = 1u << 21,
+    F_NO_COMPLETE = 1u << 22,
     F_DIRECTED = F_RZ | F_RM | F_RP
 };
 
@@ -65,7 +68,7 @@ enum run {
     RUN_FAULT   /* exec->fault is filled, exec->fault_lane set */
 };
 
-enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM, SPACE_CONST };
+enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM, SPACE_CONST, SPACE_CLUSTER };
 
 struct exec;
 struct op;
@@ -128,6 +131,7 @@ struct code {
     const struct line_source *lines;
     const struct shared_name *shared; /* newest first */
     unsigned op_count, extra_count, constant_bytes, pinned_count, slots, predicates;
+    bool async_reads; /* some operation reads shared memory through the async proxy */
 };
 
 struct group {
@@ -170,6 +174,10 @@ struct exec {
         u32 pc, space;
     } touches[2];
     u64 touch_count;
+    /* the last wait for an mbarrier's phase that was in vain, likewise */
+    u64 await_touch;
+    u32 await_offset, await_parity, await_pc;
+    bool cluster_arrived, cluster_open; /* at barrier.cluster, and not yet waited; the phase is over */
 };
 
 static inline void note_touch(struct exec *x, const struct op *o, bool store, enum space space, u64 address) {
@@ -180,10 +188,12 @@ struct barrier {
     u32 expected /* 0: all threads that live */, arrived, population;
     bool all, any;
 };
+struct async;     /* exec_async.h */
 struct barriers { /* of a CTA; and of its shared memory: */
     struct barrier at[MAX_BARRIERS];
-    u32 *copy_owner; /* a word of it: the asynchronous copy that keeps it, 0 none; NULL before the first */
-    u8 *copy_words;  /* 16 bytes of it: how many words are kept */
+    struct async *async; /* NULL before the first mbarrier or bulk copy */
+    u32 *copy_owner;     /* a word of it: the asynchronous copy that keeps it, 0 none; NULL before the first */
+    u8 *copy_words;      /* 16 bytes of it: how many words are kept */
 };
 
 #define AT(x, operand) ((void *)((x)->base[(operand) >> 31] + ((operand)&0x7FFFFFFFu)))
@@ -235,6 +245,8 @@ op_fn op_sync;
 int sync_settle(struct exec *x);
 int sync_missing(struct exec *x);   /* nothing can run and nothing will: a fault */
 int sync_warp_gone(struct exec *x); /* the warp is done: barriers may open */
+void sync_pass(struct exec *x);     /* the warp, parked as a whole, goes on */
+void sync_resume(struct exec *x);   /* likewise, and it was held at a barrier */
 void group_add(struct exec *x, u32 pc, u32 mask);
 
 /* bar and barrier.cta: op->sub; a: barrier, b: threads (NO_OPERAND: all), c: predicate, d: result */

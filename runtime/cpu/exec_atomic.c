@@ -127,7 +127,7 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
             if (o->order == ORDER_RELEASE || o->order == ORDER_ACQ_REL)
                 world_fence(x->world, x->warp, thread_of(x, l), o->order, o->scope);
             at = world_atomic(x->world, x->warp, thread_of(x, l), address[l], o->bytes, x->fault);
-        } else if (space == SPACE_SHARED) {
+        } else if (space == SPACE_SHARED || space == SPACE_CLUSTER) {
             at = window_at(x, l, space, address[l], o->bytes, ACCESS_ATOMIC);
         } else {
             return exec_fault(x, l, FAULT_ADDRESS_SPACE, "atomics work on global and shared memory only");

@@ -4,6 +4,7 @@
  * Without the source (src-size 0, ignore-src) its address is not looked at, as on an H200. */
 #include <stdlib.h>
 #include <string.h>
+#include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_memory.h>
 
@@ -54,6 +55,9 @@ static void place(struct exec *x, struct copy *copy, u8 *value) {
     copy->due = false;
     x->copies->flying--;
     cta->copies_flying--;
+    cta->landings++;
+    struct async *a = async_of(cta);
+    if (a && a->written) proxy_wrote(a, thread_of(x, copy->lane), copy->to, copy->bytes);
 }
 
 /* What is due lands. The copy whose source is no longer there, x->fault filled; else NULL. */
@@ -94,7 +98,7 @@ bool cta_land_copies(struct world *world, struct cta *cta, struct fault *fault) 
             x->copies->at[i].due = !x->copies->at[i].landed && world_chance(world, one_in);
         if (!land_alone(x)) return false;
     }
-    return true;
+    return bulk_land_some(world, cta, one_in, fault);
 }
 
 /* ---- beginning ---- */
@@ -214,6 +218,7 @@ bool copies_exit(struct exec *x, u32 m) {
 
 void copies_free(struct cta *cta) {
     struct barriers *state = cta->exec;
+    async_free(cta);
     for (unsigned i = 0; cta->warps && i < cta->warp_count; i++) {
         struct exec *x = cta->warps[i]->exec;
         if (x->copies) free(x->copies->at);

@@ -43,6 +43,8 @@ void copies_waited(struct exec *x, u32 index, u32 live);
 u32 copies_live(const struct cta *cta);
 /* Whether the lanes of x's warp may touch shared bytes [offset, +bytes); false: fault, of `lane`. */
 bool copies_permit(struct exec *x, u32 lane, u32 lanes, u64 offset, unsigned bytes, enum access access);
+/* The same in another CTA of the cluster. */
+bool copies_permit_remote(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes, enum access access);
 /* The same for each active lane on its own at its address, all inside shared memory. */
 bool copies_permit_each(struct exec *x, u32 m, const u64 *address, unsigned bytes, enum access access);
 void copies_meet(struct exec *x, u32 members);             /* bar.warp.sync */

@@ -7,6 +7,7 @@
  * release hides; no kernel that synchronises is refused. */
 #include <stdlib.h>
 #include <string.h>
+#include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
 
 enum { WORD = 4, GRANULE = 16, WARP_SHIFT = 27 };
@@ -131,6 +132,7 @@ void copies_meet(struct exec *x, u32 members) {
 void copies_arrive(struct exec *x, u32 barrier) {
     struct cta *cta = x->warp->cta;
     unsigned warp = x->warp->index;
+    async_arrive(cta, warp, barrier);
     for (unsigned w = 0; w < cta->warp_count; w++) {
         const struct copies *copies = exec_at(cta, w)->copies;
         for (u32 i = 0; copies && i < copies->count; i++) {
@@ -142,6 +144,7 @@ void copies_arrive(struct exec *x, u32 barrier) {
 
 void copies_open(struct cta *cta, u32 barrier, u32 warps) {
     u32 live = copies_live(cta), reached = warps | ~live;
+    async_open(cta, barrier, warps);
     for (unsigned w = 0; w < cta->warp_count; w++) {
         struct exec *x = exec_at(cta, w);
         for (u32 i = x->copies ? x->copies->count : 0; i-- > 0;) {
@@ -158,6 +161,8 @@ void copies_open(struct cta *cta, u32 barrier, u32 warps) {
 void copies_release(struct exec *x, u32 m) {
     struct cta *cta = x->warp->cta;
     unsigned warp = x->warp->index;
+    if (async_of(cta)) proxy_sync(async_of(cta));
+    async_release(cta, warp);
     for (unsigned w = 0; w < cta->warp_count; w++) {
         struct exec *y = exec_at(cta, w);
         for (u32 i = y->copies ? y->copies->count : 0; i-- > 0;) {
@@ -194,6 +199,8 @@ bool copies_permit(struct exec *x, u32 lane, u32 lanes, u64 offset, unsigned byt
     const struct cta *cta = x->warp->cta;
     const struct barriers *state = cta->exec;
     u64 last = offset + bytes - 1;
+    if (state->async && !async_permit(x, lane, x->warp->cta, offset, bytes, access)) return false;
+    if (!state->copy_words) return true;
     if (!(state->copy_words[offset / GRANULE] | state->copy_words[last / GRANULE])) return true;
     for (u64 word = offset / WORD, before = 0; word <= last / WORD; word++) {
         u32 owner = state->copy_owner[word];
@@ -202,6 +209,20 @@ bool copies_permit(struct exec *x, u32 lane, u32 lanes, u64 offset, unsigned byt
         const struct copy *copy = owned_by(cta, owner);
         if (sees(copy, owner >> WARP_SHIFT, x->warp->index, lanes)) continue;
         explain(x, lane, copy, exec_at(cta, owner >> WARP_SHIFT), offset, bytes, access);
+        return false;
+    }
+    return true;
+}
+
+/* Others see a copy that is kept by nothing that is followed here. */
+bool copies_permit_remote(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes, enum access access) {
+    const struct barriers *state = cta->exec;
+    if (state->async && !async_permit(x, lane, cta, offset, bytes, access)) return false;
+    if (!state->copy_words) return true;
+    for (u64 word = offset / WORD; word <= (offset + bytes - 1) / WORD; word++) {
+        u32 owner = state->copy_owner[word];
+        if (!owner) continue;
+        explain(x, lane, owned_by(cta, owner), exec_at(cta, owner >> WARP_SHIFT), offset, bytes, access);
         return false;
     }
     return true;

@@ -1,6 +1,7 @@
 /* exec_memory.c - loads, stores and fences. Checks alignment, and bounds of shared, local and parameter memory; global
  * memory is the world's. A polled load (volatile, relaxed, acquire from global memory) ends a warp's burst. */
 #include <string.h>
+#include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_memory.h>
 
@@ -29,7 +30,21 @@ static int outside(struct exec *x, u32 lane, const char *what, u64 address, unsi
                       (unsigned long long)address, what, (unsigned long long)begin, (unsigned long long)end);
 }
 
+/* Shared memory of any CTA of the cluster. */
+static u8 *cluster_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned bytes, enum access access) {
+    struct place place;
+    if (!place_of(x, lane, space, address, bytes, bytes, &place)) return NULL;
+    bool own = place.cta == x->warp->cta;
+    if (place.cta->copies && access &&
+        !(own ? copies_permit(x, lane, 1u << lane, place.offset, bytes, access)
+              : copies_permit_remote(x, lane, place.cta, place.offset, bytes, access)))
+        return NULL;
+    return place.cta->shared + place.offset;
+}
+
 u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned bytes, enum access access) {
+    if (space == SPACE_CLUSTER || (space == SPACE_SHARED && address >> RANK_SHIFT))
+        return cluster_at(x, lane, space, address, bytes, access);
     const struct cta *cta = x->warp->cta;
     const struct ptx_function *fn = cta->grid->fn;
     u64 begin = space == SPACE_SHARED ? SHARED_BASE : 0;
@@ -59,7 +74,7 @@ enum space space_of(u64 *address) {
     switch (WINDOW_OF(*address)) {
     case WINDOW_SHARED:
         *address ^= WINDOW_SHARED;
-        return SPACE_SHARED;
+        return *address >> RANK_SHIFT ? SPACE_CLUSTER : SPACE_SHARED;
     case WINDOW_LOCAL:
         *address ^= WINDOW_LOCAL;
         return SPACE_LOCAL;

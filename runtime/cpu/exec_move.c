@@ -106,7 +106,10 @@ int op_cvta(struct exec *x, const struct op *o, u32 m) {
 int op_isspacep(struct exec *x, const struct op *o, u32 m) {
     const u64 *a = AT(x, o->a);
     u32 bits = 0;
-    FOR_LANES(l, m) bits |= (u32)(WINDOW_OF(a[l]) == (u64)o->imm) << l;
+    FOR_LANES(l, m) {
+        u64 rank = (u64)o->imm == WINDOW_SHARED && !o->sub ? (a[l] ^ WINDOW_SHARED) >> RANK_SHIFT : 0;
+        bits |= (u32)(WINDOW_OF(a[l]) == (u64)o->imm && (!rank || rank - 1 == x->warp->cta->rank)) << l;
+    }
     predicate_write(x, o->d, bits, m);
     return RUN_NEXT;
 }

@@ -2,6 +2,7 @@
 #ifndef DCPK_CPU_EXEC_OPS_H
 #define DCPK_CPU_EXEC_OPS_H
 
+#include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_memory.h>
 

@@ -5,6 +5,7 @@
 #ifdef __SSE2__
 #include <xmmintrin.h>
 #endif
+#include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
 
 /* After this many backward branches with other groups waiting, the one that waited longest runs for a turn. */
@@ -116,6 +117,7 @@ static enum step_result finish_exit(struct exec *x, unsigned at, u32 m) {
     if (!x->live) {
         x->warp->state = WARP_DONE;
         x->warp->cta->live_warps--;
+        if (!x->warp->cta->live_warps && !async_done(x)) return STEP_FAULT;
         return sync_warp_gone(x) == RUN_FAULT ? STEP_FAULT : STEP_DONE;
     }
     return STEP_RAN;

@@ -3,6 +3,7 @@
  * for all, even when they came by different instructions of the same form. */
 #include <stdio.h>
 #include <string.h>
+#include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
 
 static void park(struct exec *x, u32 pc, u32 lanes, u32 members) {
@@ -109,7 +110,7 @@ static int try_complete(struct exec *x, unsigned at, bool *done) {
         }
     if (here != needed) return RUN_NEXT;
     *done = true;
-    if (barrier) return fault_at(x, &first, sync_barrier(x, parts, count, here));
+    if (barrier) return fault_at(x, &first, parts[0].op->sync(x, parts, count, here));
     int run = fault_at(x, &first, parts[0].op->sync(x, parts, count, here));
     unpark(x, here, true);
     return run;
@@ -159,6 +160,17 @@ static void give_result(struct exec *y, const struct barrier *b) {
     }
 }
 
+void sync_pass(struct exec *x) {
+    unpark(x, ALL_LANES, true);
+}
+
+void sync_resume(struct exec *x) {
+    x->at_barrier = false;
+    unpark(x, ALL_LANES, true);
+    if (x->warp->state == WARP_AT_BARRIER) x->warp->state = WARP_READY;
+    x->warp->progressed = true;
+}
+
 static void open_barrier(struct exec *x, u32 id) {
     struct cta *cta = x->warp->cta;
     world_barrier(x->world, x->warp, true);
@@ -169,11 +181,9 @@ static void open_barrier(struct exec *x, u32 id) {
         if (!y->at_barrier || y->barrier != id) continue;
         warps |= 1u << i;
         give_result(y, b);
-        y->at_barrier = false;
-        unpark(y, ALL_LANES, true);
-        if (y->warp->state == WARP_AT_BARRIER) y->warp->state = WARP_READY;
-        y->warp->progressed = true;
+        sync_resume(y);
     }
+    if (async_of(cta)) proxy_sync(async_of(cta));
     if (cta->copies) copies_open(cta, id, warps);
     *b = (struct barrier){0};
 }
@@ -223,5 +233,6 @@ int sync_warp_gone(struct exec *x) {
     struct barriers *all = x->warp->cta->exec;
     for (u32 id = 0; id < MAX_BARRIERS; id++)
         if (all->at[id].arrived && all->at[id].arrived >= threads_needed(x, &all->at[id])) open_barrier(x, id);
+    cluster_settle(x, x->warp->cta->cluster);
     return RUN_NEXT;
 }

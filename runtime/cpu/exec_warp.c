@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/ptx.h>
 
@@ -67,6 +68,7 @@ int cta_start(struct cta *cta) {
         if (!(cta->warps[cta->warp_count] = warp_new(cta, cta->warp_count, left))) goto fail;
     }
     cta->live_warps = count;
+    if (((const struct code *)g->fn->code)->async_reads && !proxy_begin(cta)) goto fail;
     return 0;
 fail:
     cta_end(cta);
@@ -206,10 +208,16 @@ void warp_describe(const struct warp *warp, char *text, size_t capacity) {
         exec_append_place(x, x->parked[i].pc, text, capacity);
     }
     if (warp->state != WARP_READY) return;
+    if (is_recent(x, x->await_touch)) mbarrier_describe(x, text, capacity);
     if (polled_lately(x)) append_poll(x, text, capacity);
     for (unsigned store = 0; store < 2; store++)
         if (is_recent(x, x->touches[store].count) && !(polled_lately(x) && x->touches[store].pc == x->poll_pc))
             append_touch(x, store, text, capacity);
+}
+
+uint64_t warp_awaits(const struct warp *warp) {
+    const struct exec *x = warp->exec;
+    return warp->state == WARP_READY && is_recent(x, x->await_touch) ? x->await_offset + SHARED_BASE : 0;
 }
 
 uint64_t warp_touched(const struct warp *warp) {

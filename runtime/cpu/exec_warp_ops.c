@@ -36,6 +36,7 @@ int sync_warp(struct exec *x, const struct part *parts, unsigned count, u32 memb
     (void)parts, (void)count;
     world_barrier(x->world, x->warp, false);
     if (x->copies) copies_meet(x, members);
+    if (async_of(x->warp->cta)) proxy_sync(async_of(x->warp->cta));
     return RUN_NEXT;
 }
 

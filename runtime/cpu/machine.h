@@ -103,8 +103,17 @@ struct warp { /* created and freed by the exec half */
     void *world_data;
 };
 
+/* CTAs that started together. Made and freed by the world half, which takes a CTA out as it ends. */
+struct cluster {
+    unsigned size, left;  /* left: CTAs that have not ended */
+    struct cta *ctas[16]; /* by rank; NULL: it has ended */
+    unsigned arrived;     /* exec's: warps that have arrived in this phase of barrier.cluster */
+};
+
 struct cta {
     struct grid *grid;
+    struct cluster *cluster; /* at least the CTA itself */
+    unsigned rank;           /* in it */
     unsigned index[3];
     unsigned linear;
     unsigned warp_count;
@@ -115,13 +124,14 @@ struct cta {
         triggered; /* set by exec when any thread executes griddepcontrol.launch_dependents; the world half counts it */
     unsigned live_warps; /* set by cta_start; exec decrements it as it returns STEP_DONE (once a warp); world only reads
                             it */
-    unsigned copies, copies_flying; /* set by exec: asynchronous copies (cp.async) it keeps track of; those of them
+    unsigned copies, copies_flying; /* set by exec: asynchronous copies and mbarriers it keeps track of, 0: none; copies
                                        whose bytes have not landed */
+    unsigned landings;              /* counts what has landed, by itself */
     void *exec;                     /* barriers and such */
 };
 
-/* Creates the warps of a CTA that the world half has just placed (grid, index, linear set; rest zero). 0, or -1 out of
- * memory. */
+/* Creates the warps of a CTA that the world half has just placed (grid, cluster, index, linear set; rest zero). 0, or
+ * -1 out of memory. */
 /* It allocates and zeroes cta->shared too (shared_bytes = fn->static_shared + grid->dynamic_shared) and sets warp_count
  * and live_warps. A warp AT_BARRIER becomes READY when the barrier opens; one AT_GRID_WAIT when it is stepped after
  * predecessor_done was set. */
@@ -154,6 +164,8 @@ void warp_describe(const struct warp *warp, char *text, size_t capacity);
 
 /* The global address that the warp used last, 0 when it is long ago. */
 uint64_t warp_touched(const struct warp *warp);
+/* The mbarrier for whose phase the warp has been waiting: its address in shared memory, 0 none. */
+uint64_t warp_awaits(const struct warp *warp);
 /* Of all that decides what the warp does next, but memory; *steps: instructions it has executed. */
 uint64_t warp_state_hash(const struct warp *warp, uint64_t *steps);
 
@@ -173,6 +185,9 @@ bool world_load(struct world *world, struct warp *warp, unsigned thread, uint64_
  * addresses are stored through to every member. *changed: whether memory changed (or will). */
 bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64_t address, const void *from,
                  unsigned bytes, enum order order, enum scope scope, bool *changed, struct fault *fault);
+/* Whether the warp may read (write) [address, address+bytes); nothing moves. */
+bool world_reach(struct world *world, struct warp *warp, uint64_t address, uint64_t bytes, bool write,
+                 struct fault *fault);
 /* Host pointer for an atomic that exec performs in place (all pending stores to these bytes have landed). NULL = fault.
  */
 void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint64_t address, unsigned bytes,
@@ -186,6 +201,7 @@ void world_fence(struct world *world, struct warp *warp, unsigned thread, enum o
 void world_barrier(struct world *world, struct warp *warp, bool whole_cta);
 /* The adversary's dice, true once in `one_in`; always false in the fair schedule, which draws nothing. */
 bool world_chance(struct world *world, unsigned one_in);
+bool world_adverse(const struct world *world); /* whether there is an adversary */
 /* The virtual globaltimer in ns. */
 uint64_t world_time(const struct world *world);
 unsigned world_smid(const struct warp *warp);

@@ -284,5 +284,7 @@ encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, enco
     encode_vote, encode_match, encode_redux, encode_elect, encode_activemask, encode_mma, encode_ldmatrix,
     encode_stmatrix, encode_grid_wait, encode_grid_launch, encode_prefetch, encode_multimem, encode_logic_predicate,
     encode_carry, encode_bfi, encode_policy, encode_call, encode_testp, encode_copy, encode_copy_group,
-    encode_copy_mbarrier;
+    encode_copy_mbarrier, encode_mbarrier_life, encode_mbarrier_tx, encode_mbarrier_arrive, encode_mbarrier_wait,
+    encode_mbarrier_pending, encode_mapa, encode_cluster_barrier, encode_setmaxnreg, encode_bulk, encode_bulk_group,
+    encode_prefetch_map;
 #endif

@@ -144,6 +144,7 @@ u32 encode_extra(struct loader *l, const u32 *operands, unsigned count) {
 /* [register + offset], [variable + offset] or [offset] into op->a and op->imm. */
 void encode_address(struct loader *l, const struct insn *insn, const struct operand *o, struct op *op) {
     if (o->kind != O_ADDRESS) insn_fail(l, insn, "an address in [ ] is expected");
+    if (o->count && insn->form->encode != encode_bulk) insn_fail(l, insn, "coordinates go with a tensor map only");
     op->imm = (s64)o->bits;
     if (o->has_reg) {
         struct vreg v = l->function->vregs[o->reg];

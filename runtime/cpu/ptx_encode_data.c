@@ -89,7 +89,8 @@ void encode_mov(struct loader *l, const struct insn *insn, struct op *op) {
 /* ---- address spaces ---- */
 static u64 window_mark(struct loader *l, const struct insn *insn) {
     if (insn_has(insn, "global") || insn_has(insn, "const")) return 0;
-    if (insn_has(insn, "shared") || insn_has(insn, "shared::cta")) return WINDOW_SHARED;
+    if (insn_has(insn, "shared") || insn_has(insn, "shared::cta") || insn_has(insn, "shared::cluster"))
+        return WINDOW_SHARED;
     if (insn_has(insn, "local")) return WINDOW_LOCAL;
     if (insn_has(insn, "param") || insn_has(insn, "param::entry")) return WINDOW_PARAM;
     insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
@@ -110,6 +111,7 @@ void encode_isspacep(struct loader *l, const struct insn *insn, struct op *op) {
     op->d = encode_predicate(l, insn, &insn->operands[0]);
     op->a = checked(l, insn, 1, 'l', 64);
     op->imm = (s64)window_mark(l, insn);
+    op->sub = insn_has(insn, "shared::cluster"); /* else the CTA's own shared memory alone */
     if (insn_has(insn, "const")) insn_fail(l, insn, "isspacep.const is not supported");
 }
 

@@ -22,6 +22,7 @@ static const struct {
 } effects[] = {{"global", EFFECT_SPACE, SPACE_GLOBAL},
                {"shared", EFFECT_SPACE, SPACE_SHARED},
                {"shared::cta", EFFECT_SPACE, SPACE_SHARED},
+               {"shared::cluster", EFFECT_SPACE, SPACE_CLUSTER},
                {"local", EFFECT_SPACE, SPACE_LOCAL},
                {"param", EFFECT_SPACE, SPACE_PARAM},
                {"param::entry", EFFECT_SPACE, SPACE_PARAM},
@@ -166,7 +167,8 @@ static void fill(struct op *op, const struct access_mods *mods) {
 static void check_space(struct loader *l, const struct insn *insn, const struct operand *address, enum space space) {
     if (address->kind != O_ADDRESS || !address->variable) return;
     enum space of = address->variable->space;
-    bool fits = of == space || (space == SPACE_GENERIC && of == SPACE_GLOBAL);
+    bool fits = of == space || (space == SPACE_GENERIC && of == SPACE_GLOBAL) ||
+                (space == SPACE_CLUSTER && of == SPACE_SHARED);
     if (!fits)
         insn_fail(l, insn,
                   space == SPACE_GENERIC ? "`%.*s` is not at a generic address: name its space or use cvta"

@@ -41,9 +41,8 @@ static void operand_registers(const struct operand *o, bool written, reg_visitor
         visit(self, o->reg, written);
     else if (o->kind == O_ADDRESS && o->has_reg)
         visit(self, o->reg, false);
-    else if (o->kind == O_VECTOR)
-        for (unsigned i = 0; i < o->count; i++)
-            operand_registers(&o->items[i], written, visit, self);
+    for (unsigned i = 0; i < o->count; i++) /* of a vector; coordinates within an address */
+        operand_registers(&o->items[i], written && o->kind == O_VECTOR, visit, self);
     if (o->paired) operand_registers(o->paired, written, visit, self);
 }
 

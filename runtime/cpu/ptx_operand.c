@@ -53,6 +53,10 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
     insn_fail(l, insn, "`%.*s` is not declared", (int)t.text.length, t.text.at);
 }
 
+static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within);
+static void parse_vector(struct loader *l, struct insn *insn, struct operand *o);
+
+/* [base + offset], and [tensor map, {coordinates}] */
 static void parse_address(struct loader *l, struct insn *insn, struct operand *o) {
     o->kind = O_ADDRESS;
     if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
@@ -72,13 +76,15 @@ static void parse_address(struct loader *l, struct insn *insn, struct operand *o
     } else {
         o->bits = (u64)constant_integer(l);
     }
+    if (lex_punct(l, ',')) {
+        lex_expect(l, '{');
+        parse_vector(l, insn, o);
+    }
     lex_expect(l, ']');
 }
 
-static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within);
-
+/* The items, after the opening brace. */
 static void parse_vector(struct loader *l, struct insn *insn, struct operand *o) {
-    o->kind = O_VECTOR;
     o->items = load_take(l, 16 * sizeof *o->items);
     do {
         if (o->count == 16) insn_fail(l, insn, "a vector has at most 16 elements");
@@ -119,6 +125,7 @@ static void parse_operand(struct loader *l, struct insn *insn, struct operand *o
     } else if (!within && lex_punct(l, '[')) {
         parse_address(l, insn, o);
     } else if (!within && lex_punct(l, '{')) {
+        o->kind = O_VECTOR;
         parse_vector(l, insn, o);
     } else {
         parse_constant(l, o);

@@ -385,6 +385,7 @@ unsigned grid_registers(unsigned threads, unsigned registers_per_thread); /* of 
 unsigned grid_shared(unsigned shared);
 unsigned grid_ctas_per_sm(unsigned threads, unsigned registers, unsigned shared);
 void grid_release_room(struct device *device, const struct resident *resident);
+void cluster_leave(struct cta *cta); /* it ends; the last one frees the cluster */
 
 /* world_stream.c */
 struct stream *stream_create(struct device *device, int priority, bool blocking);

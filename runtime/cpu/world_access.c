@@ -81,6 +81,19 @@ bool world_load(struct world *world, struct warp *warp, unsigned thread, uint64_
     return true;
 }
 
+bool world_reach(struct world *world, struct warp *warp, uint64_t address, uint64_t bytes, bool write,
+                 struct fault *fault) {
+    const struct mapping *m = look_up(world, address);
+    uint32_t mask = !m ? 0 : write ? m->writable : m->readable;
+    if (m && address - m->start < m->bytes && bytes <= m->bytes - (address - m->start) &&
+        mask >> warp->cta->grid->device->ordinal & 1)
+        return true;
+    fault->code = RESULT_ILLEGAL_ADDRESS;
+    fault->text[0] = 0;
+    memory_explain(world, address, bytes, warp->cta->grid->device->ordinal, write, fault->text, sizeof fault->text);
+    return false;
+}
+
 static bool store_multicast(struct world *world, struct warp *warp, unsigned thread, const struct mapping *m,
                             uint64_t address, const uint8_t *from, unsigned bytes, bool *changed, struct fault *fault) {
     const struct device *device = warp->cta->grid->device;

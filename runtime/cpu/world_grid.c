@@ -69,6 +69,7 @@ static void free_resident(struct resident *resident) {
 void grid_drop_residents(struct device *device) {
     while (device->resident_count) {
         struct resident *resident = device->residents[--device->resident_count];
+        cluster_leave(&resident->cta);
         cta_end(&resident->cta);
         free_resident(resident);
     }
@@ -85,6 +86,7 @@ static void end_cta(struct world *world, struct resident *resident) {
     device->residents[resident->slot] = device->residents[--device->resident_count];
     device->residents[resident->slot]->slot = resident->slot;
     grid_release_room(device, resident);
+    cluster_leave(&resident->cta);
     cta_end(&resident->cta);
     resident->ended = true;
     launch->grid.ctas_done++;

@@ -112,11 +112,14 @@ static struct resident *make_resident(struct world *world, struct launch *launch
     return NULL;
 }
 
-static bool start_cta(struct world *world, struct launch *launch, unsigned sm, unsigned cluster, unsigned member) {
+static bool start_cta(struct world *world, struct launch *launch, unsigned sm, unsigned cluster, unsigned member,
+                      struct cluster *together) {
     struct device *device = launch->grid.device;
     struct resident *resident = make_resident(world, launch, sm);
     if (!resident) return false;
     set_index(&resident->cta, launch, cluster, member);
+    resident->cta.cluster = together;
+    resident->cta.rank = member;
     if (cta_start(&resident->cta)) {
         device->resident_count--;
         free(resident->watches);
@@ -127,7 +130,16 @@ static bool start_cta(struct world *world, struct launch *launch, unsigned sm, u
         resident->cta.warps[w]->world_data = &resident->watches[w];
     device->resident_warps += resident->cta.warp_count;
     launch->grid.ctas_started++;
+    together->ctas[member] = &resident->cta;
+    together->left++;
     return true;
+}
+
+void cluster_leave(struct cta *cta) {
+    struct cluster *cluster = cta->cluster;
+    cluster->ctas[cta->rank] = NULL;
+    cta->cluster = NULL;
+    if (--cluster->left == 0) free(cluster);
 }
 
 static bool place_cluster(struct world *world, struct device *device, struct launch *launch) {
@@ -136,9 +148,12 @@ static bool place_cluster(struct world *world, struct device *device, struct lau
     if (!find_cluster(device, launch, adversary ? world_below(world, all) : device->sm_turn, sms)) return false;
     device->sm_turn = (sms[launch->cluster_ctas - 1] + 1) % all;
     unsigned cluster = launch->order ? launch->order[launch->next_cluster] : launch->next_cluster;
+    struct cluster *together = calloc(1, sizeof *together);
     launch->next_cluster++;
+    if (together) together->size = launch->cluster_ctas;
     for (unsigned m = 0; m < launch->cluster_ctas; m++) {
-        if (start_cta(world, launch, sms[m], cluster, m)) continue;
+        if (together && start_cta(world, launch, sms[m], cluster, m, together)) continue;
+        if (together && !together->left) free(together);
         world_fail_text(world, RESULT_LAUNCH_FAILED, "out of host memory for a CTA's registers");
         return false;
     }

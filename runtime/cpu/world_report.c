@@ -9,22 +9,24 @@
 
 enum { MOST_GROUPS = 10 };
 
-struct group { /* warps of one grid in one state that look at one allocation */
+struct group { /* warps of one grid in one state that look at one allocation, or wait for the same mbarrier */
     const struct launch *launch;
     const struct mapping *mapping;
     const struct resident *resident; /* of the first such warp */
     const struct warp *warp;
     enum warp_state state;
     bool polls;
+    uint64_t awaits; /* the mbarrier they wait for */
     unsigned count;
 };
 
 static bool polls(const struct warp *warp, const struct watch *watch) {
-    return warp->state == WARP_READY && watch->address && (watch->polled || watch->polled_before);
+    return !warp_awaits(warp) && warp->state == WARP_READY && watch->address && (watch->polled || watch->polled_before);
 }
 
 /* What a warp that can run looks at: what it polls, or else used last. 0: nothing in global memory. */
 static uint64_t address_of(const struct warp *warp, const struct watch *watch) {
+    if (warp_awaits(warp)) return 0;
     if (polls(warp, watch)) return watch->address;
     return warp->state == WARP_READY ? warp_touched(warp) : 0;
 }
@@ -32,7 +34,7 @@ static uint64_t address_of(const struct warp *warp, const struct watch *watch) {
 static struct group *find_group(struct group *groups, unsigned *count, const struct group *key) {
     for (unsigned i = 0; i < *count; i++)
         if (groups[i].launch == key->launch && groups[i].state == key->state && groups[i].mapping == key->mapping &&
-            groups[i].polls == key->polls)
+            groups[i].polls == key->polls && groups[i].awaits == key->awaits)
             return &groups[i];
     if (*count == MOST_GROUPS) return NULL;
     groups[*count] = *key;
@@ -50,6 +52,7 @@ static unsigned gather(const struct world *world, struct group *groups, unsigned
                 if (warp->state == WARP_DONE) continue;
                 struct group key = {.launch = r->launch, .state = warp->state, .resident = r, .warp = warp};
                 key.polls = polls(warp, &r->watches[w]);
+                key.awaits = warp_awaits(warp);
                 uint64_t address = address_of(warp, &r->watches[w]);
                 if (address) key.mapping = memory_at(world, address);
                 struct group *group = find_group(groups, &count, &key);
@@ -77,7 +80,7 @@ static void add_group(const struct group *group, char *text, size_t capacity) {
     const struct grid *grid = &group->launch->grid;
     const struct watch *watch = &group->resident->watches[group->warp->index];
     text_add(text, capacity, "\n- device %d, grid %" PRIu64 " %s: %u warp%s %s%s", grid->device->ordinal, grid->id,
-             grid->fn->name, group->count, group->count == 1 ? "" : "s", group->polls ? "polling" : doing[group->state],
+             grid->fn->name, group->count, group->count == 1 ? "" : "s", group->awaits ? "waiting at an mbarrier" : group->polls ? "polling" : doing[group->state],
              group->launch->stalled ? ", stalled by dcpkcpu_stall" : "");
     text_add(text, capacity, ", without progress since %" PRIu64 " ns%s: ", watch->since,
              group->count == 1 ? "" : "; one of them");

@@ -193,7 +193,9 @@ static void land_copies(struct world *world, struct resident *resident) {
     if (!resident->cta.copies_flying || !world_chance(world, 4)) return;
     fault.code = 0;
     fault.text[0] = 0;
+    unsigned before = resident->cta.landings;
     if (!cta_land_copies(world, &resident->cta, &fault)) fail_in(world, resident->launch, &fault);
+    if (resident->cta.landings != before) world_progressed(world);
 }
 
 static void land_somewhere(struct world *world) {

@@ -106,6 +106,10 @@ bool world_chance(struct world *world, unsigned one_in) {
     return world->options.schedule == DCPKCPU_RANDOM && world_below(world, one_in) == 0;
 }
 
+bool world_adverse(const struct world *world) {
+    return world->options.schedule == DCPKCPU_RANDOM;
+}
+
 void text_add(char *text, size_t capacity, const char *format, ...) {
     size_t used = strlen(text);
     if (used + 1 >= capacity) return;
