@@ -292,6 +292,8 @@ int main(int argc, char **argv) {
     uint16_t *halves = malloc(POOL);
     uint8_t *bytes = malloc(POOL);
     if (!halves || !bytes) {
+        free(halves);
+        free(bytes);
         return 1;
     }
     random_seed(&random, 1);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POOL = 64 << 20, TOKEN = 576, LATENT = 512, MOST = 512 };
+enum { POOL = 64 << 20, DISTINCT = POOL / 16, TOKEN = 576, LATENT = 512, MOST = 512 };
 
 static struct gpu gpu;
 static bool all_right = true;
@@ -61,11 +61,11 @@ static uint8_t *make_pool(double mean, uint64_t seed, double *square) {
     random_seed(&random, seed);
     *square = 0;
     for (size_t i = 0; pool && i < POOL; i++) {
-        if (i < POOL / 16) {
+        if (i < DISTINCT) {
             pool[i] = e4m3_from_double(random_normal(&random) + mean);
-            *square += e4m3_to_double(pool[i]) * e4m3_to_double(pool[i]) / (POOL / 16);
+            *square += e4m3_to_double(pool[i]) * e4m3_to_double(pool[i]) / (double)DISTINCT;
         } else {
-            pool[i] = pool[(i * 40503u + i / (POOL / 16)) % (POOL / 16)];
+            pool[i] = pool[(i * 40503u + i / DISTINCT) % DISTINCT];
         }
     }
     return pool;
@@ -208,7 +208,8 @@ static void check_query(int32_t heads, int32_t batch, const char *rope) {
     float *angles = malloc(b * 64 * 4);
     int64_t slots[MOST];
     for (uint64_t i = 0; i < b * 64; i++) {
-        double angle = (double)(i / 64 * 17 + i % 32);
+        uint64_t position = i / 64 * 17;
+        double angle = (double)position + (double)(i % 32);
         angles[i] = (float)(i % 64 < 32 ? cos(angle) : sin(angle));
     }
     for (int32_t i = 0; i < batch; i++) {

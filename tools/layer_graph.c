@@ -68,7 +68,7 @@ static dcpk_status capture(struct layer_run *run, const struct graph_calls *call
                            int32_t r, void **exec, dcpk_error *error) {
     enum { RELAXED = 2 };
     void *stream = run->group.rank[r].stream, *graph = NULL;
-    uint32_t opened[LAYER_MAX_RANKS];
+    uint32_t opened[LAYER_MAX_RANKS] = {0};
     for (int32_t i = 0; i < run->group.dcp; i++) {
         opened[i] = run->rank[i].opened;
     }

@@ -119,7 +119,7 @@ static int32_t *scatter_pages(struct maker *m, int32_t r, int32_t *most, int32_t
         count += live;
     }
     *pages = (count + 3) / 2 * 2; /* even: a page id with its last bit flipped is one, too */
-    int32_t *ids = malloc((size_t)*pages * sizeof *ids), *table = malloc((size_t)(m->requests * *most) * sizeof *table);
+    int32_t *ids = calloc((size_t)*pages, sizeof *ids), *table = calloc((size_t)(m->requests * *most), sizeof *table);
     stream(&random, m->in->seed, FOR_PAGES, (uint64_t)r, 0);
     for (int32_t i = 0; ids && i < *pages - 1; i++) {
         int32_t other = (int32_t)random_below(&random, (uint32_t)i + 1);
@@ -261,7 +261,7 @@ static bool make_steps(struct maker *m) {
     struct layer_case *l = m->layer;
     for (int32_t s = 0; s < m->in->steps; s++) {
         struct layer_step *step = layer_case_step(l);
-        if (!step || !(step->totals = malloc((size_t)m->requests * sizeof *step->totals))) {
+        if (!step || !(step->totals = calloc((size_t)m->requests, sizeof *step->totals))) {
             return false;
         }
         for (int32_t i = 0; i < m->requests; i++) {

@@ -127,7 +127,7 @@ static dcpk_status read_cache(struct layer_run *run, int32_t r, dcpk_error *erro
         spread && rank->cache_after
             ? dcpk_mem_read(run->group.rank[r].device, spread, rank->cache.address, rank->cache.bytes, error)
             : tool_fail(error, DCPK_E_NOMEM, "no memory to read rank %d's cache", r);
-    for (size_t p = 0; status == DCPK_OK && p < (size_t)l->rank[r].pages; p++) {
+    for (size_t p = 0; status == DCPK_OK && spread && rank->cache_after && p < (size_t)l->rank[r].pages; p++) {
         const uint8_t *page = spread + p * rank->page_stride;
         memcpy(rank->cache_after + p * page_bytes(l), page, page_bytes(l));
         for (size_t i = page_bytes(l); i < rank->page_stride; i++) {
@@ -263,7 +263,7 @@ static void *read_written(struct layer_run *run, int32_t s, int32_t r, const str
     *status =
         data ? dcpk_mem_read(run->group.rank[r].device, data, written->address, written->bytes + GUARD_BYTES, error)
              : tool_fail(error, DCPK_E_NOMEM, "no memory to read results back");
-    if (*status != DCPK_OK) {
+    if (*status != DCPK_OK || !data) {
         free(data);
         return NULL;
     }

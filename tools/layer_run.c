@@ -191,7 +191,7 @@ static dcpk_status scan_box(struct layer_run *run, int32_t r, dcpk_error *error)
                                        layout.shared_bytes, error)
                        : tool_fail(error, DCPK_E_NOMEM, "no memory to read a box");
     }
-    if (status == DCPK_OK) {
+    if (status == DCPK_OK && bytes) {
         uint64_t slots = 2 * (uint64_t)l->dcp * (uint64_t)run->base.cap * (uint64_t)l->heads;
         const uint32_t *control = (const uint32_t *)(const void *)(bytes + layout.control);
         uint32_t opened = run->rank[r].opened;
