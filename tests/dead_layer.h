@@ -8,7 +8,7 @@
 enum { DEAD_RANK = 1, DEAD_STEPS = 4, DEAD_SENTENCE = 4608 };
 
 /* Where rank DEAD_RANK stops in step 1: a kernel, one of its entries, and how far into it, in percent of the warp
- * instructions that the kernel took in step 0. */
+ * instructions that the kernel took in step 0 (in random order a quarter of that). */
 struct dead_stop {
     const char *kernel, *entry;
     unsigned percent;
