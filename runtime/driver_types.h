@@ -84,6 +84,25 @@ enum { /* CUlaunchAttributeID */
        DRIVER_LAUNCH_PDL = 6 /* programmatic stream serialization */
 };
 
+enum { /* CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion: those that dcpk uses */
+       DRIVER_MAP_U8 = 0,
+       DRIVER_MAP_U16 = 1,
+       DRIVER_MAP_U32 = 2,
+       DRIVER_MAP_F16 = 6,
+       DRIVER_MAP_F32 = 7,
+       DRIVER_MAP_BF16 = 9,
+       DRIVER_SWIZZLE_NONE = 0,
+       DRIVER_SWIZZLE_32 = 1,
+       DRIVER_SWIZZLE_64 = 2,
+       DRIVER_SWIZZLE_128 = 3,
+       DRIVER_PROMOTION_NONE = 0,
+       DRIVER_PROMOTION_128 = 2
+};
+
+typedef struct cu_tensor_map { /* CUtensorMap: the driver's own */
+    _Alignas(128) unsigned char inside[128];
+} cu_tensor_map;
+
 typedef union cu_launch_value { /* CUlaunchAttributeValue */
     char pad[64];
     struct {

@@ -42,12 +42,12 @@ static inline char *kernel_of(const char *body) {
 struct shape {
     unsigned blocks, threads, cluster; /* cluster 0: no attribute */
 };
-static unsigned char maps[2][128] __attribute__((aligned(64)));
+static cu_tensor_map maps[2];
 
 /* The result of the call that waits; then `result` holds out. */
 static inline cu_result run_shaped(const char *body, struct shape shape, uint64_t n, uint64_t m) {
     char *text = kernel_of(body);
-    void *parameters[] = {&out_at, &in_at, &n, &m, maps[0], maps[1]};
+    void *parameters[] = {&out_at, &in_at, &n, &m, &maps[0], &maps[1]};
     cu_launch_attribute attribute = {.id = DRIVER_LAUNCH_CLUSTER};
     attribute.value.cluster.x = shape.cluster;
     attribute.value.cluster.y = attribute.value.cluster.z = 1;

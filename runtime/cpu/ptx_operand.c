@@ -77,6 +77,7 @@ static void parse_address(struct loader *l, struct insn *insn, struct operand *o
         o->bits = (u64)constant_integer(l);
     }
     if (lex_punct(l, ',')) {
+        if (o->bits) insn_fail(l, insn, "the address of a tensor map has no offset");
         lex_expect(l, '{');
         parse_vector(l, insn, o);
     }
