@@ -208,7 +208,7 @@ static const struct known_param *find_param(lua_State *L, const char *name) {
 
 /* The element of params on top of the stack: "rows", or {"mine", "u64"}. */
 static struct known_param declared_param(lua_State *L) {
-    static const char *const allowed[] = {"u32", "s32", "u64", "f32"};
+    static const char *const allowed[] = {"u32", "s32", "u64", "f32", "map"};
     if (lua_type(L, -1) == LUA_TSTRING) return *find_param(L, lua_tostring(L, -1));
     if (!lua_istable(L, -1) || lua_rawlen(L, -1) != 2)
         host_fail(L, DCPK_E_TEMPLATE, "kernel{}: an element of params is a name, or {name, type}");
@@ -217,9 +217,12 @@ static struct known_param declared_param(lua_State *L) {
     lua_rawgeti(L, -2, 2);
     const char *type = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
     lua_pop(L, 2); /* both texts are held by the table */
+    if (strcmp(type, "map") == 0 && host_of(L)->cuda)
+        host_fail(L, DCPK_E_TEMPLATE, "kernel{}: parameter %s: only PTX templates take tensor maps", name);
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
         if (strcmp(type, allowed[i]) == 0) return (struct known_param){name, allowed[i], ""};
-    host_fail(L, DCPK_E_TEMPLATE, "kernel{}: parameter %s is of type u32, s32, u64 or f32, not '%.20s'", name, type);
+    host_fail(L, DCPK_E_TEMPLATE, "kernel{}: parameter %s is of type u32, s32, u64, f32 or map, not '%.20s'", name,
+              type);
 }
 
 static void params(lua_State *L, dcpk_entry_info *entry, const char **docs) {
@@ -279,8 +282,9 @@ static void write_header(lua_State *L, const dcpk_entry_info *e, const char *con
     write_format(L, "%s", "");
     write_format(L, ".visible .entry %s(%s", e->name, e->param_count == 0 ? ")" : "");
     for (uint32_t i = 0; i < e->param_count; i++) {
-        snprintf(line, sizeof line, "    .param .%s param_%s%s", e->params[i].type, e->params[i].name,
-                 i + 1 < e->param_count ? "," : "");
+        bool map = strcmp(e->params[i].type, "map") == 0; /* a tensor map: 128 bytes */
+        snprintf(line, sizeof line, "    .param .%s param_%s%s%s", map ? "align 64 .b8" : e->params[i].type,
+                 e->params[i].name, map ? "[128]" : "", i + 1 < e->param_count ? "," : "");
         if (docs[i] != NULL && docs[i][0] != '\0')
             write_format(L, "%-*s // %s", COMMENT_COLUMN, line, docs[i]);
         else
@@ -330,6 +334,7 @@ static int param_index(lua_State *L) {
         snprintf(text, sizeof text, "%s%s", host->cuda ? "" : "param_", name);
         symbol_push(L, "param",
                     type[0] == 'f'   ? "f32"
+                    : type[0] == 'm' ? "map"
                     : type[0] == 's' ? "s32"
                     : type[1] == '6' ? "u64"
                                      : "u32",

@@ -99,7 +99,7 @@ static void take_word(struct reader *r, const char *word, char *out, size_t capa
 }
 
 static void take_param(struct reader *r, dcpk_param_info *param) {
-    static const char *const types[] = {"u32", "s32", "u64", "f32"};
+    static const char *const types[] = {"u32", "s32", "u64", "f32", "map"};
     size_t length = 0;
     const char *text = take(r, "param", &length);
     if (r->failed || length < 5 || text[3] != ' ') {

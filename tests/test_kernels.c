@@ -78,7 +78,7 @@ static const struct {
     {"kernel{grid={1}, block={32}, name='a-b'}", "is not a name"},
     {"kernel{grid={1}, block={32}, params={'rosw'}}", "is called 'rosw' (nearest: rows); there are: qkv q_a_norm qc"},
     {"kernel{grid={1}, block={32}, params={'rows', 'rows'}}", "parameter rows stands twice"},
-    {"kernel{grid={1}, block={32}, params={{'x', 'b64'}}}", "of type u32, s32, u64 or f32, not 'b64'"},
+    {"kernel{grid={1}, block={32}, params={{'x', 'b64'}}}", "of type u32, s32, u64, f32 or map, not 'b64'"},
     {"kernel{grid={1}, block={32}, params={{'x'}}}", "a name, or {name, type}"},
     {"kernel{grid={1}, block={32}, params='rows'}", "params is a table"},
     {"kernel 'a'", "kernel takes a table"},

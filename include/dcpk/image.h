@@ -20,7 +20,7 @@ typedef struct dcpk_image dcpk_image;
 
 typedef struct dcpk_param_info {
     char name[32];
-    char type[8]; /* u32 s32 u64 f32 */
+    char type[8]; /* u32 s32 u64 f32; map: a tensor map of 128 bytes */
 } dcpk_param_info;
 
 /* One entry point of an image. An image has one, but for dcp_value split=1 (push, then merge). */
