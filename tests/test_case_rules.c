@@ -114,7 +114,7 @@ START_TEST(sizes_that_only_shapes_say_must_agree_and_suffice) {
     const uint64_t fewer[] = {pages - 1, 16, 576};
     model_reshape(cache, 3, fewer);
     model_reshape(after, 3, fewer);
-    model_refused(&model, "rank1.block_table|live pages are 0 to 2");
+    model_refused(&model, "rank1.block_table|a live page; the cache has 3 pages");
     model_reshape(cache, 3, more);
     model_reshape(after, 3, more);
     struct model_tensor *qkv = model_find(&model, "rank0.qkv");

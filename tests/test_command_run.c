@@ -146,6 +146,41 @@ START_TEST(every_preset_runs_end_to_end) {
 }
 END_TEST
 
+START_TEST(an_injected_fault_shows_or_is_refused) {
+    static const char *const shows[] = {"--form fused --inject=qkv context=2",
+                                        "--form fused --inject=qkv context=500",
+                                        "--form wait --inject=qkv context=0,9",
+                                        "--inject=gate context=0,9",
+                                        "--form pushed --inject=gate context=3",
+                                        "--form fused --inject=qkv q_lora=0 context=3",
+                                        "--inject=table context=0,2",
+                                        "--inject=weight context=1"};
+    static const char *const refused[] = {"--inject=cache context=1",     "--inject=table context=0",
+                                          "--inject=cache q=4 context=4", "--form pushed --inject=qkv context=3",
+                                          "--inject=weight context=0",    "--inject=gate gate=0 context=3"};
+    for (size_t i = 0; i < sizeof shows / sizeof shows[0]; i++) {
+        sh("$dcpk run heads=2 dcp=2 steps=1 %s", shows[i]);
+        expect_failure(1, "run: out of bounds: ");
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        sh("$dcpk run heads=2 dcp=2 steps=1 %s", refused[i]);
+        expect_failure(2, "nothing could fail");
+    }
+}
+END_TEST
+
+START_TEST(words_that_contradict_each_other_are_refused) {
+    sh("$dcpk run -e poll=1");
+    expect_failure(2, "--event-ordered is poll=0 split=1");
+    sh("$dcpk run -e split=0");
+    expect_failure(2, "--event-ordered is poll=0 split=1");
+    sh("$dcpk run --form wait poll=1");
+    expect_failure(2, "--form wait is poll=0");
+    sh("$dcpk run model=kimi-k3");
+    expect_failure(2, "tp is 1 unless tp=N");
+}
+END_TEST
+
 START_TEST(a_missing_device_is_code_3) {
     if (shell_exists("/dev/nvidiactl")) return; /* there is one */
     sh("$dcpk run --device cuda heads=1 dcp=2 context=1 steps=1");
@@ -224,9 +259,26 @@ START_TEST(replay_names_the_first_tensor_rank_row_and_head_that_differ) {
         expect_in(last.out, "OUT OF BOUNDS");
         damage("case", rows[i].tensor, rows[i].at, rows[i].bit);
     }
+    /* One value of a row with its sign flipped, in a row of few keys. */
+    damage("case", "rank0.rows", ((0 * ALL + 1) * 512 + 40) * 2 + 1, 7);
+    sh("$dcpk replay case");
+    expect_failure(1, "rank0.rows: row 0 head 1 latent 40: ");
+    damage("case", "rank0.rows", ((0 * ALL + 1) * 512 + 40) * 2 + 1, 7);
     damage("case", "rank0.kv_b", 200 * 512 * 2 + 1, 6); /* an input: the file's output no longer follows from it */
     sh("$dcpk replay case");
     expect_failure(1, "against the file: rank0.output: ");
+}
+END_TEST
+
+START_TEST(replay_takes_what_replay_wrote_and_never_writes_over_its_case) {
+    sh(CASE " && cp case kept && $dcpk replay case --out case");
+    expect_failure(2, "is the case itself");
+    sh("cmp case kept && ln -s case link && $dcpk replay link --out case");
+    expect_failure(2, "is the case itself");
+    sh("DCPK_CPU_SMS=1 $dcpk replay case");
+    expect_code(0);
+    sh("$dcpk replay case --seed 3");
+    expect_failure(2, "add --schedule random");
 }
 END_TEST
 
@@ -269,9 +321,12 @@ int main(void) {
     tcase_add_test(tests, shares_of_a_gpu_are_refused_on_the_cpu_device_and_beside_event_ordered);
     tcase_add_test(tests, every_key_that_run_takes_works);
     tcase_add_test(tests, every_preset_runs_end_to_end);
+    tcase_add_test(tests, an_injected_fault_shows_or_is_refused);
+    tcase_add_test(tests, words_that_contradict_each_other_are_refused);
     tcase_add_test(tests, a_missing_device_is_code_3);
     tcase_add_test(tests, a_saved_step_replays);
     tcase_add_test(tests, replay_names_the_first_tensor_rank_row_and_head_that_differ);
+    tcase_add_test(tests, replay_takes_what_replay_wrote_and_never_writes_over_its_case);
     tcase_add_test(tests, a_file_that_is_no_case_is_code_2_and_says_why);
     tcase_add_test(tests, save_writes_a_whole_file_or_none);
     suite_add_tcase(suite, tests);

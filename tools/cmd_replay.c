@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { OPT_DEVICE, OPT_SCHEDULE, OPT_SEED, OPT_ORDERED, OPT_SHARES, OPT_SIGMA, OPT_OUT, OPT_JSON };
 static const struct option_row options[] = {
@@ -24,7 +25,7 @@ static const struct option_row options[] = {
     [OPT_SHARES] = {"shares", 0, NULL,
                     "ranks beyond the GPUs take equal shares of the multiprocessors (green contexts)"},
     [OPT_SIGMA] = {"wide-scores", 0, NULL,
-                   "hardware: scores spread over more than 1.3 (natural logarithm): wider bounds"},
+                   "hardware: scores spread over more than 1.3 (natural logarithm), wider bounds; elsewhere nothing"},
     [OPT_OUT] = {"out", 'o', "FILE", "write what the device made as a safetensors file"},
     [OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
 };
@@ -152,6 +153,7 @@ static enum exit_code run_case(const struct command_line *line, dcpk_gen *gen, c
         keys.poll = 0;
         keys.split = 1;
     }
+    if (line->values[OPT_SHARES] == NULL) keys.sms = device_choice_sms(choice);
     wanted.keys = &keys;
     wanted.phased = line->values[OPT_ORDERED] != NULL;
     wanted.shares = line->values[OPT_SHARES] != NULL;
@@ -170,6 +172,11 @@ static enum exit_code run_case(const struct command_line *line, dcpk_gen *gen, c
     return code;
 }
 
+static bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 static enum exit_code run(const struct command_line *line) {
     char path[8192], why[SAFETENSORS_SENTENCE];
     uint64_t seed = 1;
@@ -182,9 +189,14 @@ static enum exit_code run(const struct command_line *line) {
         return usage_error(line, "--shares and --event-ordered are two ways to share a GPU: choose one");
     if (line->values[OPT_SEED] != NULL && !word_number(line->values[OPT_SEED], INT64_MAX, &seed))
         return usage_error(line, "--seed %s: a number from 0 to 2^63 - 1", line->values[OPT_SEED]);
+    if (line->values[OPT_OUT] != NULL && same_file(line->values[OPT_OUT], line->words[0]))
+        return usage_error(line, "--out %s is the case itself; results go to a file of their own",
+                           line->values[OPT_OUT]);
     enum exit_code code = device_choice_read(line, line->values[OPT_DEVICE], line->values[OPT_SCHEDULE], "cpu",
                                              line->values[OPT_SEED] != NULL, seed, &choice);
     if (code != EXIT_DONE) return code;
+    if (line->values[OPT_SEED] != NULL && choice.cpu.schedule != DCPKCPU_RANDOM)
+        return usage_error(line, "--seed is of a random schedule: add --schedule random");
     if (!layer_case_read(line->words[0], &layer, warn, (void *)(uintptr_t)line, why)) {
         complain(line, "%s: %s", line->words[0], why);
         return EXIT_USAGE;
@@ -210,7 +222,13 @@ const struct command command_replay = {
         "rows_lse, output, kv_cache_after) with the device's. Ends with 1 when anything is out of bounds, and names "
         "the "
         "first\n"
-        "tensor, rank, row and head; with 2 when the file is not a case.\n",
+        "tensor, rank, row and head; with 2 when the file is not a case.\n"
+        "Bounds are those of spec decision 9; where a request has fewer than 64 tokens or rows times heads are fewer "
+        "than "
+        "64,\n"
+        "the ideal form's are 2^-4 and 1 - cosine 2^-9, what one weight's rounding may come to. Against the file, a "
+        "single\n"
+        "wrong value of output can hide within its head's 1/8.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_ORDERED, OPT_SHARES, OPT_SAVE, OPT_INJECT, OPT_JSON };
 static const struct option_row options[] = {
@@ -51,9 +52,10 @@ static int word_index(const char *word, const char *const *list, int count) {
     return -1;
 }
 
+static const char *const inputs[] = {"none", "cache", "qkv", "gate", "weight", "table"}; /* enum layer_inject */
+
 static enum exit_code read_options(const struct command_line *line, struct run_plan *plan) {
-    static const char *const inputs[] = {"none", "cache", "qkv", "gate", "weight", "table"}; /* enum layer_inject */
-    static const char *const forms[] = {"fused", "wait", "pushed", "cycle"};                 /* enum layer_form */
+    static const char *const forms[] = {"fused", "wait", "pushed", "cycle"}; /* enum layer_form */
     const char *const *values = line->values;
     if (values[OPT_SEED] != NULL && !word_number(values[OPT_SEED], INT64_MAX, &plan->make.seed))
         return usage_error(line, "--seed %s: a number from 0 to 2^63 - 1", values[OPT_SEED]);
@@ -153,6 +155,10 @@ static enum exit_code fill_keys(const struct command_line *line, dcpk_gen *gen, 
     dcpk_error error;
     dcpk_error_init(&error);
     if (keys->dcp == DCPK_UNSET) keys->dcp = 2;
+    if (line->values[OPT_ORDERED] != NULL && (keys->poll == 1 || keys->split == 0))
+        return usage_error(line, "--event-ordered is poll=0 split=1; leave poll and split out");
+    if (plan->form == LAYER_WAIT && keys->poll == 1)
+        return usage_error(line, "--form wait is poll=0 with query_wait; poll=1 is --form fused");
     if (line->values[OPT_ORDERED] != NULL && keys->dcp > 1) {
         if (keys->poll == DCPK_UNSET) keys->poll = 0;
         if (keys->split == DCPK_UNSET) keys->split = 1;
@@ -209,9 +215,6 @@ static enum exit_code fill_make(const struct command_line *line, struct run_plan
     if (plan->inject == LAYER_INJECT_GATE && make->gate == 0)
         return usage_error(line, "--inject=gate: with gate=0 no gate is read, so nothing could fail; choose gate=1 or "
                                  "another input");
-    if (plan->inject != LAYER_INJECT_NONE && (plan->contexts[0] <= make->q || make->batch < make->q))
-        if (plan->inject == LAYER_INJECT_CACHE || plan->inject == LAYER_INJECT_TABLE)
-            plan->contexts[0] = plan->contexts[0] <= make->q ? make->q + 1 : plan->contexts[0]; /* a token to damage */
     return device_choice_shape(line, make->dcp, keys->arch, &plan->choice);
 }
 
@@ -319,17 +322,59 @@ static enum exit_code judge(const struct command_line *line, struct layer_run *r
     return run_report(layer_run_kernels(run), &facts) ? EXIT_DONE : EXIT_WORK;
 }
 
+/* Bytes of weights and caches on the host, for people. */
+static double layer_mib(const struct layer_make *make) {
+    double tokens = 0, heads = (double)make->heads * make->dcp;
+    for (int32_t i = 0; i < make->batch / make->q; i++)
+        tokens += make->context_count == 1 ? make->contexts[0] : i < make->context_count ? make->contexts[i] : 0;
+    double rows = (double)make->batch * make->steps * heads * (576 + 1024) * make->dcp;
+    return (heads * 2 * (256.0 * 512 + 192.0 * make->q_lora) + 4 * tokens * 576 + 3 * rows) / (1 << 20);
+}
+
+static enum exit_code not_made(const struct command_line *line, const struct run_plan *plan, const char *why) {
+    if (strcmp(why, "out of memory") != 0) return usage_error(line, "%s", why);
+    complain(line,
+             "out of memory: this layer takes about %.0f MiB on the host; choose fewer or shorter contexts, a smaller "
+             "batch, fewer heads or steps",
+             layer_mib(&plan->make));
+    return EXIT_WORK;
+}
+
+/* Whether a kernel reads what would be damaged. */
+static bool can_inject(const struct run_plan *plan, const struct layer_case *layer) {
+    bool cached = plan->inject == LAYER_INJECT_CACHE || plan->inject == LAYER_INJECT_TABLE;
+    if (plan->inject == LAYER_INJECT_NONE) return true;
+    if (plan->inject == LAYER_INJECT_QKV && plan->form == LAYER_PUSHED) return false;
+    return layer_first_request(layer, cached) >= 0;
+}
+
+/* On a terminal, what is being done: a large layer takes minutes. */
+static void progress(const char *what, const struct run_plan *plan) {
+    double mib = layer_mib(&plan->make);
+    if (isatty(2))
+        fprintf(stderr, "dcpk: run: %s (%d steps, %d rows, %d heads on %d ranks, about %.0f MiB)\n", what,
+                plan->make.steps, plan->make.batch, plan->make.heads, plan->make.dcp, mib);
+}
+
 static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen, struct run_plan *plan, double begin) {
     struct layer_run_options wanted;
     struct layer_run *run = NULL;
     char why[LAYER_SENTENCE];
     dcpk_error error;
     dcpk_error_init(&error);
+    progress("making the layer", plan);
     struct layer_case *layer = layer_make(&plan->make, why);
-    if (layer == NULL) return usage_error(line, "%s", why);
+    if (layer == NULL) return not_made(line, plan, why);
+    if (!can_inject(plan, layer)) {
+        layer_case_free(layer);
+        return usage_error(line, "--inject=%s: nothing reads it here, so nothing could fail; it wants %s",
+                           inputs[plan->inject],
+                           plan->inject == LAYER_INJECT_QKV && plan->form == LAYER_PUSHED ? "another form than pushed"
+                           : plan->inject == LAYER_INJECT_CACHE || plan->inject == LAYER_INJECT_TABLE
+                               ? "a request with a context above q"
+                               : "a request that is no padding");
+    }
     layer_run_options_init(&wanted, gen);
-    const struct cpu_variable *sms = &plan->choice.variables[CPU_SMS];
-    if (plan->choice.for_cpu && sms->given && plan->keys.sms == DCPK_UNSET) plan->keys.sms = (int32_t)sms->value;
     wanted.device = plan->choice.device;
     wanted.cpu = &plan->choice.cpu;
     wanted.keys = &plan->keys;
@@ -340,6 +385,7 @@ static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen
     wanted.page_gap = 64;
     wanted.inject = (int32_t)plan->inject;
     enum exit_code code = EXIT_DONE;
+    progress("building, then running", plan);
     if (layer_run_open(&wanted, layer, &run, &error) != DCPK_OK) {
         complain_error(&error);
         code = device_choice_exit(gen, &plan->choice, &error);
@@ -347,6 +393,7 @@ static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen
         complain_error(&error);
         code = EXIT_WORK;
     } else {
+        progress("comparing with the reference", plan);
         code = judge(line, run, layer, plan, begin);
     }
     layer_run_close(run);
@@ -368,6 +415,8 @@ static enum exit_code run(const struct command_line *line) {
         code = device_choice_read(line, line->values[OPT_DEVICE], line->values[OPT_SCHEDULE], "cpu", plan->have_seed,
                                   plan->make.seed, &plan->choice);
     if (code == EXIT_DONE) code = device_choice_shape(line, plan->make.dcp, plan->keys.arch, &plan->choice);
+    if (code == EXIT_DONE && plan->keys.sms == DCPK_UNSET && line->values[OPT_SHARES] == NULL)
+        plan->keys.sms = device_choice_sms(&plan->choice);
     if (code == EXIT_DONE) code = run_plan_on(line, gen, plan, begin);
     dcpk_gen_close(gen);
     free(plan);
@@ -389,7 +438,10 @@ const struct command command_run = {
         "query_copy keeps what the decode found in the mailbox. run ms: wall time of a kernel's launches on all "
         "ranks.\n"
         "DCPK_CPU_SEED, DCPK_CPU_DEVICES and DCPK_CPU_SMS count where options and keys say nothing else.\n"
-        "Ends with 1 when anything is out of bounds.\n",
+        "Bounds are those of spec decision 9, with what 'dcpk replay --help' says of small layers. Ends with 1 when "
+        "anything "
+        "is\n"
+        "out of bounds.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,

@@ -52,6 +52,18 @@ enum exit_code device_choice_shape(const struct command_line *line, int32_t dcp,
     return EXIT_DONE;
 }
 
+int32_t device_choice_sms(const struct device_choice *choice) {
+    const struct cpu_variable *sms = &choice->variables[CPU_SMS];
+    if (choice->for_cpu) return sms->given ? (int32_t)sms->value : DCPK_UNSET;
+    dcpk_device *probe = NULL;
+    dcpk_device_info info = {.size = sizeof info};
+    dcpk_device_options wanted = {.size = sizeof wanted, .kind = choice->device, .pdl = -1, .multicast = -1};
+    bool known =
+        dcpk_device_open(&wanted, &probe, NULL) == DCPK_OK && dcpk_device_get_info(probe, &info, NULL) == DCPK_OK;
+    dcpk_device_close(probe);
+    return known ? info.sms : DCPK_UNSET;
+}
+
 const char *device_choice_schedule(const struct device_choice *choice) {
     return choice->cpu.schedule == DCPKCPU_RANDOM ? "random" : "fair";
 }

@@ -22,6 +22,8 @@ enum exit_code device_choice_read(const struct command_line *line, const char *d
  */
 enum exit_code device_choice_shape(const struct command_line *line, int32_t dcp, const char *arch,
                                    struct device_choice *choice);
+/* Multiprocessors to plan for where no word says so: the device's; DCPK_UNSET: as the architecture table has it. */
+int32_t device_choice_sms(const struct device_choice *choice);
 const char *device_choice_schedule(const struct device_choice *choice); /* "fair", "random" */
 /* Nothing to run on is another exit code than work that failed. */
 enum exit_code device_choice_exit(dcpk_gen *gen, const struct device_choice *choice, const dcpk_error *error);

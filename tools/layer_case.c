@@ -76,6 +76,15 @@ int32_t layer_position(const struct layer_case *layer, const struct layer_step *
     return total <= 0 ? -1 : total - layer->q + row % layer->q;
 }
 
+int32_t layer_first_request(const struct layer_case *layer, bool cached) {
+    for (int32_t i = 0; i < layer_requests(layer); i++) {
+        if (layer->steps[0].totals[i] > (cached ? layer->q : 0)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 int32_t layer_owner(const struct layer_case *layer, int32_t position) {
     return position / layer->interleave % layer->dcp;
 }
@@ -138,8 +147,8 @@ static bool check_table(const struct layer_case *l, int32_t r, const struct laye
     for (int32_t p = 0; p < live; p++) {
         int32_t page = in->block_table[(size_t)request * (size_t)in->max_pages + (size_t)p];
         if (page < 0 || page >= l->rank[r].pages) {
-            return no(why, "rank%d.block_table[%d][%d] is %d; live pages are 0 to %d", r, request, p, page,
-                      l->rank[r].pages - 1);
+            return no(why, "rank%d.block_table[%d][%d] is %d, a live page; the cache has %d pages", r, request, p, page,
+                      l->rank[r].pages);
         }
     }
     return true;
@@ -158,8 +167,17 @@ static bool check_slot(const struct layer_case *l, const struct layer_step *step
         int32_t page = in->block_table[(size_t)request * (size_t)in->max_pages + (size_t)(local / l->page)];
         wanted = (int64_t)page * l->page + local % l->page;
     }
+    if (slot != wanted && position < 0) {
+        return no(why,
+                  "rank%d.slots[%d] is %lld; the row has no token (padding, or a request shorter than q), so it is -1",
+                  r, row, (long long)slot);
+    }
+    if (slot != wanted && wanted < 0) {
+        return no(why, "rank%d.slots[%d] is %lld; position %d of request %d is rank %d's, so it is -1 here", r, row,
+                  (long long)slot, position, request, layer_owner(l, position));
+    }
     if (slot != wanted) {
-        return no(why, "rank%d.slots[%d] is %lld; position %d of request %d belongs at %lld on this rank", r, row,
+        return no(why, "rank%d.slots[%d] is %lld; the block table puts position %d of request %d at %lld", r, row,
                   (long long)slot, position, request, (long long)wanted);
     }
     return true;

@@ -68,6 +68,8 @@ void layer_lens(const struct layer_case *layer, const struct layer_step *step, i
 /* Global position of token row `row` (its request's totals - q + its place in the request); negative: the row has no
  * token (padding, or a request shorter than q). */
 int32_t layer_position(const struct layer_case *layer, const struct layer_step *step, int32_t row);
+/* The first request that is not padding; cached: that has a token before the first step's own. -1: there is none. */
+int32_t layer_first_request(const struct layer_case *layer, bool cached);
 /* The rank that owns a global position, and the position's place on it (spec.md 3.1). */
 int32_t layer_owner(const struct layer_case *layer, int32_t position);
 int32_t layer_local(const struct layer_case *layer, int32_t position);

@@ -49,7 +49,7 @@ void expect_insert(const struct layer_case *l, const struct layer_step *step, in
 }
 
 void expect_decode(const struct layer_case *l, const struct layer_step *step, int32_t r, const uint8_t *query,
-                   const uint8_t *cache, bool rounded, double *rows, double *lse, double *most) {
+                   const uint8_t *cache, bool rounded, double *rows, double *lse, double *most, double *magnitude) {
     int32_t lens[512];
     layer_lens(l, step, r, lens);
     struct reference_decode in = {.dcp = l->dcp,
@@ -69,7 +69,8 @@ void expect_decode(const struct layer_case *l, const struct layer_step *step, in
                                   .softmax_scale = l->softmax_scale / (l->q_scale_inv * l->k_scale_inv),
                                   .output_scale = 1 / l->k_scale_inv,
                                   .rounded = rounded,
-                                  .most = most};
+                                  .most = most,
+                                  .magnitude = magnitude};
     reference_decode(&in, rows, lse);
 }
 
@@ -123,7 +124,7 @@ static bool all_rows(const struct layer_case *l, const struct layer_step *step, 
         out->rows_lse[r] = malloc(count * sizeof *out->rows_lse[r]);
         good = out->rows[r] && out->rows_lse[r];
         if (good) {
-            expect_decode(l, step, r, out->query, cache[r], rounded, rows, lse, NULL);
+            expect_decode(l, step, r, out->query, cache[r], rounded, rows, lse, NULL, NULL);
             for (size_t i = 0; i < count * REF_LATENT; i++) {
                 out->rows[r][i] = bf16_from_double(rows[i]);
             }
@@ -137,20 +138,25 @@ static bool all_rows(const struct layer_case *l, const struct layer_step *step, 
     return good;
 }
 
-bool expect_step(const struct layer_case *l, const struct layer_step *step, const uint8_t *const *cache, bool rounded,
+bool expect_rest(const struct layer_case *l, const struct layer_step *step, const uint8_t *const *cache, bool rounded,
                  struct layer_expected *out) {
     size_t outputs = (size_t)l->batch * (size_t)l->heads * REF_VALUE;
-    memset(out, 0, sizeof *out);
-    out->query = malloc((size_t)l->batch * (size_t)(l->dcp * l->heads) * LAYER_TOKEN);
     double *magnitude = malloc(outputs * sizeof *magnitude);
-    bool good =
-        out->query && magnitude && expect_gathered(l, step, out->query) && all_rows(l, step, cache, rounded, out);
+    bool good = magnitude && all_rows(l, step, cache, rounded, out);
     for (int32_t r = 0; good && r < l->dcp; r++) {
         out->output[r] = malloc(outputs * sizeof *out->output[r]);
         good = out->output[r] && expect_value(l, step, r, (const uint16_t *const *)out->rows,
                                               (const float *const *)out->rows_lse, NULL, out->output[r], magnitude);
     }
     free(magnitude);
+    return good;
+}
+
+bool expect_step(const struct layer_case *l, const struct layer_step *step, const uint8_t *const *cache, bool rounded,
+                 struct layer_expected *out) {
+    memset(out, 0, sizeof *out);
+    out->query = malloc((size_t)l->batch * (size_t)(l->dcp * l->heads) * LAYER_TOKEN);
+    bool good = out->query && expect_gathered(l, step, out->query) && expect_rest(l, step, cache, rounded, out);
     if (!good) {
         expected_free(out);
     }

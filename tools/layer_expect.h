@@ -15,9 +15,10 @@ void expect_insert(const struct layer_case *layer, const struct layer_step *step
                    uint8_t *cache);
 
 /* Partial rows of one rank, given gathered queries and its cache (laid out as layer_rank.cache). rows
- * [batch, D*H, 512], lse and most (largest |z| of the row; may be NULL) [batch, D*H]. */
+ * [batch, D*H, 512], lse and most (largest |z| of the row; may be NULL) [batch, D*H]; magnitude (may be NULL) as rows:
+ * sum of P |v| / l. */
 void expect_decode(const struct layer_case *layer, const struct layer_step *step, int32_t rank, const uint8_t *query,
-                   const uint8_t *cache, bool rounded, double *rows, double *lse, double *most);
+                   const uint8_t *cache, bool rounded, double *rows, double *lse, double *most, double *magnitude);
 
 /* The rank's output [batch, H*128] given all ranks' partial rows (BF16) and LSE; magnitude and judged as in
  * reference_value. */
@@ -34,6 +35,9 @@ struct layer_expected {
 };
 /* cache[r]: the rank's shard with the step's tokens in it. rounded: decision 7's P. False: out of memory. */
 bool expect_step(const struct layer_case *layer, const struct layer_step *step, const uint8_t *const *cache,
+                 bool rounded, struct layer_expected *out);
+/* The same, out->query being filled (expect_gathered) already. */
+bool expect_rest(const struct layer_case *layer, const struct layer_step *step, const uint8_t *const *cache,
                  bool rounded, struct layer_expected *out);
 void expected_free(struct layer_expected *expected);
 

@@ -12,6 +12,7 @@
 struct layer_bounds {
     double rows_rounded, rows_ideal; /* relative Frobenius error of partial rows, of one step and rank */
     double one_row;                  /* of one row and head, ideal form */
+    double element;                  /* of one element of rows, ideal form, as a fraction of its sum of P |v| / l */
     double lse_fixed, lse_scaled;    /* |dLSE| <= lse_fixed + lse_scaled * max |z| */
     double output_ideal, output_cosine;
 };

@@ -233,20 +233,28 @@ dcpk_status layer_memory_make(struct layer_run *run, dcpk_error *error) {
 dcpk_status layer_memory_inject(struct layer_run *run, dcpk_error *error) {
     const struct layer_rank_run *rank = &run->rank[0];
     const struct layer_case *l = run->layer;
-    const struct {
-        uint64_t address;
-        int bit;
-    } places[] = {[LAYER_INJECT_QKV] = {rank->steps[0].qkv + (uint64_t)l->q_lora * 2 + 1, 6},
-                  [LAYER_INJECT_GATE] = {rank->steps[0].qkv + 2 * layer_gate_at(l) + 1, 7},
-                  [LAYER_INJECT_WEIGHT] = {rank->kv_b + REF_HEAD_WEIGHTS + 1, 6},
-                  [LAYER_INJECT_TABLE] = {rank->steps[0].block_table, 0}};
+    const struct layer_rank_step *in = &l->steps[0].rank[0];
     if (run->options.inject == LAYER_INJECT_NONE) {
         return DCPK_OK;
     }
-    if (run->options.inject == LAYER_INJECT_CACHE) { /* the first live token's first latent: its top exponent bit */
-        uint64_t page = (uint64_t)l->steps[0].rank[0].block_table[0];
-        return rank_group_flip(&run->group, 0, rank->cache.address + page * rank->page_stride, 6, error);
+    bool cached = run->options.inject == LAYER_INJECT_CACHE || run->options.inject == LAYER_INJECT_TABLE;
+    int32_t request = layer_first_request(l, cached);
+    if (request < 0) {
+        return tool_fail(error, DCPK_E_ARG, "no request that a flipped bit could show in");
     }
+    uint64_t row = (uint64_t)(request * l->q + l->q - 1), entry = (uint64_t)(request * in->max_pages);
+    uint64_t table = rank->steps[0].block_table + entry * 4;
+    uint64_t page = cached ? (uint64_t)in->block_table[entry] : 0;
+    uint64_t own = l->q_lora ? rank->steps[0].qkv + row * in->pitch * 2
+                             : rank->steps[0].qf + row * (uint64_t)l->heads * REF_HEAD_QUERY * 2;
+    const struct {
+        uint64_t address;
+        int bit;
+    } places[] = {[LAYER_INJECT_CACHE] = {rank->cache.address + page * rank->page_stride, 6},
+                  [LAYER_INJECT_QKV] = {own + 1, 6},
+                  [LAYER_INJECT_GATE] = {rank->steps[0].qkv + 2 * (row * in->pitch + layer_gate_at(l)) + 1, 7},
+                  [LAYER_INJECT_WEIGHT] = {rank->kv_b + REF_HEAD_WEIGHTS + 1, 6},
+                  [LAYER_INJECT_TABLE] = {table, 0}};
     return rank_group_flip(&run->group, 0, places[run->options.inject].address, places[run->options.inject].bit, error);
 }
 

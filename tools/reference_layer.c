@@ -127,7 +127,7 @@ static void read_keys(const struct reference_decode *in, int32_t request, int32_
 
 /* One row: its visible keys' scores in z. */
 static void attend(const struct reference_decode *in, const uint8_t *query, int32_t keys, const float *key, double *z,
-                   double *row, double *lse, double *most) {
+                   double *row, double *magnitude, double *lse, double *most) {
     double top = -INFINITY, sum = 0, q[TOKEN];
     for (int i = 0; i < TOKEN; i++) {
         q[i] = e4m3_to_double(query[i]);
@@ -149,9 +149,15 @@ static void attend(const struct reference_decode *in, const uint8_t *query, int3
         for (int l = 0; weight != 0 && l < REF_LATENT; l++) {
             row[l] += weight * (double)key[(size_t)c * TOKEN + (size_t)l];
         }
+        for (int l = 0; magnitude && l < REF_LATENT; l++) {
+            magnitude[l] += p * fabs((double)key[(size_t)c * TOKEN + (size_t)l]);
+        }
     }
     for (int l = 0; l < REF_LATENT; l++) {
         row[l] = keys > 0 ? row[l] * in->output_scale / sum : 0;
+        if (magnitude) {
+            magnitude[l] = keys > 0 ? magnitude[l] * in->output_scale / sum : 0;
+        }
     }
     *lse = keys > 0 ? log2(sum) + scale : -INFINITY;
 }
@@ -166,6 +172,9 @@ static int32_t visible(const struct reference_decode *in, int32_t b) {
 
 void reference_decode(const struct reference_decode *in, double *rows, double *lse) {
     memset(rows, 0, (size_t)in->batch * (size_t)in->heads_all * REF_LATENT * sizeof *rows);
+    if (in->magnitude) {
+        memset(in->magnitude, 0, (size_t)in->batch * (size_t)in->heads_all * REF_LATENT * sizeof *in->magnitude);
+    }
     for (int32_t first = 0; first < in->batch; first += in->q) {
         size_t longest = (size_t)visible(in, first + in->q - 1) + 1;
         double *z = malloc(longest * sizeof *z), most;
@@ -177,7 +186,8 @@ void reference_decode(const struct reference_decode *in, double *rows, double *l
         for (size_t i = 0; i < (size_t)in->q * (size_t)in->heads_all; i++) {
             size_t at = (size_t)first * (size_t)in->heads_all + i;
             int32_t keys = visible(in, first + (int32_t)i / in->heads_all);
-            attend(in, in->query + at * TOKEN, keys, key, z, rows + at * REF_LATENT, lse + at, &most);
+            attend(in, in->query + at * TOKEN, keys, key, z, rows + at * REF_LATENT,
+                   in->magnitude ? in->magnitude + at * REF_LATENT : NULL, lse + at, &most);
             if (in->most) {
                 in->most[at] = most;
             }

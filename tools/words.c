@@ -81,8 +81,9 @@ enum exit_code words_preset(const struct command_line *line, dcpk_gen *gen, cons
     if (spec->dcp > 0 && preset->tp % spec->dcp != 0)
         return usage_error(line,
                            "dcp must divide tp (a DCP group is dcp consecutive ranks of the tp that share a model's "
-                           "heads); model=%s tp=%d dcp=%d",
-                           preset->model, preset->tp, spec->dcp);
+                           "heads); model=%s tp=%d dcp=%d%s",
+                           preset->model, preset->tp, spec->dcp,
+                           preset->tp == 1 ? " (tp is 1 unless tp=N says otherwise; dcp too, but 2 in dcpk run)" : "");
     return EXIT_DONE;
 }
 
