@@ -130,7 +130,7 @@ START_TEST(readme_shows_commands_and_options_that_exist) {
     ck_assert_ptr_nonnull(end);
     int lines = 0;
     for (; (at = strstr(at, "\n    dcpk ")) != NULL && at < end; lines++) {
-        char name[32], line[256], command[256];
+        char name[32], line[256], command[320];
         at += 10;
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
         snprintf(name, sizeof name, "%.*s", (int)strcspn(line, " "), line);
@@ -139,7 +139,7 @@ START_TEST(readme_shows_commands_and_options_that_exist) {
         for (const char *option = line; (option = strstr(option, "--")) != NULL;) {
             option += 2;
             snprintf(command, sizeof command, "grep -q '{\"%.*s\", ' $(grep -l 'command_%s = ' tools/cmd_*.c)",
-                     (int)strspn(option, "abcdefghijklmnopqrstuvwxyz"), option, name);
+                     (int)strspn(option, "abcdefghijklmnopqrstuvwxyz-"), option, name);
             ck_assert_msg(system(command) == 0, "%s: %s", line, command); /* NOLINT: our own words */
         }
     }
