@@ -7,7 +7,8 @@
     "%f<32>; .reg .b64 %A<16>; .reg .b16 %h<8>; .reg .pred %p<4>;\n"                                                   \
     "ld.param.u64 %A0, [a]; ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, %r1; cvt.rn.f32.u32 %f1, %r1; "   \
     "mov.f32 %f2, 0f3F800000; mul.wide.u32 %A1, %r1, 16; add.u64 %A1, %A0, %A1;\n"                                     \
-    ".shared .align 16 .b8 box[16384]; mov.u32 %r20, box; shl.b32 %r21, %r1, 4; add.u32 %r20, %r20, %r21; mov.u32 "    \
+    ".shared .align 16 .b8 box[16384]; .shared .align 8 .b64 gate; mov.u32 %r20, box; shl.b32 %r21, %r1, 4; add.u32 "  \
+    "%r20, %r20, %r21; mov.u32 "                                                                                       \
     "%r10, 0; mov.u32 %r11, 0; mov.u32 %r12, 0; mov.u32 %r13, 0;\nL:\n"
 #define END                                                                                                            \
     "sub.u32 %r0, %r0, 1; setp.ne.u32 %p1, %r0, 0; @%p1 bra L;\ncvt.rzi.u32.f32 %r3, %f2; add.u32 %r3, %r3, %r2; "     \
@@ -62,6 +63,19 @@ static const struct kind {
      "{%r5, "
      "%r6, %r7, %r8}, [%r20]; bar.sync 0; add.u32 %r2, %r2, 1;\n",
      500},
+    {"shared, mbarrier",
+     "mov.u32 %r9, 16; setp.eq.u32 %p2, %r1, 0; setp.eq.and.u32 %p3, %r2, %r1, %p2; @%p3 mbarrier.init.shared.b64 "
+     "[gate], 1; st.shared.v4.u32 [%r20], {%r2, %r1, %r2, %r1}; ld.shared.u32 %r4, [%r20]; ld.shared.v4.u32 {%r5, %r6, "
+     "%r7, %r8}, [%r20]; add.u32 %r2, %r4, 1;\n",
+     2000},
+    {"bulk copies", /* 4 KB a block and turn */
+     "setp.eq.u32 %p2, %r1, 0; setp.eq.and.u32 %p3, %r2, %r1, %p2; @%p3 mbarrier.init.shared.b64 [gate], 1; bar.sync "
+     "0; "
+     "sub.u32 %r9, %r2, %r1; and.b32 %r9, %r9, 1; @%p2 mbarrier.arrive.expect_tx.shared.b64 _, [gate], 4096; @%p2 "
+     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%A0], 4096, [gate]; "
+     "{ W: mbarrier.try_wait.parity.shared.b64 %p3, [gate], %r9; @!%p3 bra W; } ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, "
+     "[%r20]; bar.sync 0; add.u32 %r2, %r2, 1;\n",
+     500},
     {"mma",
      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f4, %f5, %f6, %f7}, {%r10, %r11, %r12, %r13}, {%r10, "
      "%r11}, {%f4, %f5, %f6, %f7}; add.u32 %r2, %r2, 1;\n",
@@ -88,7 +102,7 @@ START_TEST(loops_of_one_kind_at_speed) {
     OK(cpu_ctx_synchronize());
     double seconds = processor_seconds() - begin;
     dcpkcpu_counters after = counters_now();
-    printf("%-14s %8.0f M thread-instructions/s, %6.1f ns a warp instruction\n", k->name,
+    printf("%-16s %8.0f M thread-instructions/s, %6.1f ns a warp instruction\n", k->name,
            (double)(after.thread_instructions - before.thread_instructions) / seconds * 1e-6,
            seconds * 1e9 / (double)(after.warp_instructions - before.warp_instructions));
     uint32_t step = !strcmp(k->name, "integer") ? 3 : 1;

@@ -11,6 +11,7 @@
 #include <runtime/cpu/exec_copy.h>
 
 enum { WORD = 4, GRANULE = 16, WARP_SHIFT = 27 };
+_Static_assert((int)GRANULE == (int)UNIT, "marks and words are kept by the same 16 bytes");
 
 static struct exec *exec_at(const struct cta *cta, unsigned warp) {
     return cta->warps[warp]->exec;
@@ -228,7 +229,20 @@ bool copies_permit_remote(struct exec *x, u32 lane, struct cta *cta, u64 offset,
     return true;
 }
 
+/* The common case: nothing is marked where the lanes go, and nobody wants to know of writes. bytes: at most 32. */
+static bool all_unmarked(const struct barriers *state, u32 m, const u64 *address, unsigned bytes, enum access access) {
+    const struct async *a = state->async;
+    if (!a || state->copy_words || (a->written && access >= ACCESS_WRITE)) return false;
+    u32 any = 0;
+    FOR_LANES(l, m) {
+        u64 offset = address[l] - SHARED_BASE;
+        any |= (u32)a->marks[offset / GRANULE] | a->marks[(offset + bytes - 1) / GRANULE];
+    }
+    return !any;
+}
+
 bool copies_permit_each(struct exec *x, u32 m, const u64 *address, unsigned bytes, enum access access) {
+    if (all_unmarked(x->warp->cta->exec, m, address, bytes, access)) return true;
     FOR_LANES(l, m)
     if (!copies_permit(x, l, 1u << l, address[l] - SHARED_BASE, bytes, access)) return false;
     return true;
