@@ -11,6 +11,7 @@
 #define READ(at) "ld.shared.u32 u, [" at "]; " SHOW("u")
 #define COMMIT "cp.async.bulk.commit_group; "
 #define FENCE "fence.proxy.async; "
+#define SPIN "mov.u32 x, 0; Y: add.u32 x, x, 1; setp.lt.u32 q, x, 3000; @q bra Y; "
 #define WRITE(at) "st.shared.v4.b32 [" at "], {w, w, w, w}; "
 
 static const struct outcome copies[] = {
@@ -85,6 +86,8 @@ static const struct outcome faults[] = {
      0},
     {ALONE EXPECT("64") LOAD("tile", "I", "64") "cp.async.ca.shared.global [tile+16], [I], 4;",
      "write of shared bytes that a bulk copy", 0},
+    /* what a copy has brought is brought over again, and nobody has seen it */
+    {ALONE EXPECT("64") LOAD("tile", "I", "64") SPIN LOAD("tile", "I", "64"), "of shared bytes that a bulk copy", 0},
     /* a block that goes while copies use its memory */
     {ALONE EXPECT("64") LOAD("tile", "I", "64"), "nobody has waited for a bulk copy into its shared memory", 0},
     {ALONE WRITE("tile") FENCE STORE("O", "tile", "16") COMMIT, "nobody has waited for a bulk copy to read its shared",
@@ -146,7 +149,6 @@ END_TEST
     "32; @!pr bra OTHER;\n@p " EXPECT("1024") "@p " LOAD("tile", "I", "1024") WAITED
 #define OTHER_READS                                                                                                    \
     " shl.b32 u, l, 2; mov.u32 v, tile; add.u32 u, u, v; ld.shared.u32 u, [u+512]; @ps st.global.u32 [O], u; "
-#define SPIN "mov.u32 x, 0; Y: add.u32 x, x, 1; setp.lt.u32 q, x, 3000; @q bra Y; "
 #define PS "setp.eq.u32 ps, l, 3; "
 static const struct outcome sights[] = {
     {BY_WARP_0 "ret; OTHER: " PS WAIT("V", "bars", "0") OTHER_READS, NULL, 0x01000083},

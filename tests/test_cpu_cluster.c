@@ -355,6 +355,46 @@ START_TEST(clusters_are_placed_as_a_whole_or_refused) {
 }
 END_TEST
 
+/* Clusters that the kernel states itself. */
+START_TEST(a_kernel_may_state_its_clusters) {
+    static const struct {
+        const char *directives;
+        unsigned cluster; /* of the launch; 0: not said */
+        int result;
+        uint32_t want; /* %cluster_nctarank */
+    } rows[] = {{".reqnctapercluster 2, 1, 1", 0, 0, 2},
+                {".reqnctapercluster 4", 4, 0, 4},
+                {".reqnctapercluster 2, 1, 1", 4, 912, 0},
+                {".explicitcluster", 0, 912, 0},
+                {".explicitcluster", 2, 0, 2},
+                {".explicitcluster .reqnctapercluster 2", 0, 0, 2},
+                {"", 0, 0, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *text = NULL;
+        prepare(fair(1, 4));
+        ck_assert_int_ge(asprintf(&text,
+                                  PTX_HEAD
+                                  ".visible .entry f(.param .u64 out) %s { .reg .b64 A; .reg .b32 u; "
+                                  "ld.param.u64 A, [out]; mov.u32 u, %%cluster_nctarank; st.global.u32 [A], u; "
+                                  "ret; }",
+                                  rows[i].directives),
+                         0);
+        void *parameters[] = {&out_at};
+        cu_launch_attribute attribute = {.id = DRIVER_LAUNCH_CLUSTER};
+        attribute.value.cluster.x = rows[i].cluster;
+        attribute.value.cluster.y = attribute.value.cluster.z = 1;
+        cu_launch_config config = {
+            .grid = {4, 1, 1}, .block = {32, 1, 1}, .attributes = &attribute, .attribute_count = rows[i].cluster != 0};
+        GIVES(rows[i].result, cpu_launch(&config, function_of_text(text, "f"), parameters, NULL));
+        if (!rows[i].result) ck_assert_uint_eq(word_at(out_at), rows[i].want);
+        free(text);
+    }
+    machine_with(fair(1, 1));
+    says(refusal(PTX_HEAD ".visible .entry f() .reqnctapercluster 2 .blocksareclusters { ret; }"),
+         ".blocksareclusters is not supported");
+}
+END_TEST
+
 #define COUNT(table) ((int)(sizeof table / sizeof table[0]))
 int main(void) {
     Suite *suite = suite_create("cpu_cluster");
@@ -373,6 +413,7 @@ int main(void) {
     tcase_add_loop_test(tcase, wrong_uses_are_faults_that_say_so, 0, COUNT(faults));
     tcase_add_test(tcase, a_cluster_that_one_warp_does_not_reach_is_a_deadlock);
     tcase_add_test(tcase, clusters_are_placed_as_a_whole_or_refused);
+    tcase_add_test(tcase, a_kernel_may_state_its_clusters);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
 }

@@ -64,7 +64,7 @@ static cu_result attribute_of(const struct function *function, int attribute, in
                  {CACHE_MODE, 0},
                  {DRIVER_FUNC_MAX_DYNAMIC_SHARED, (int)function->max_dynamic_shared},
                  {CARVEOUT, -1},
-                 {CLUSTER_MUST_BE_SET, 0},
+                 {CLUSTER_MUST_BE_SET, code->explicit_cluster},
                  {DRIVER_FUNC_NON_PORTABLE_CLUSTER, function->non_portable_cluster},
                  {CLUSTER_SCHEDULING, 0}};
     for (unsigned i = 0; i < sizeof table / sizeof *table; i++)

@@ -9,8 +9,8 @@
 enum { ATTRIBUTE_IGNORE = 0, ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_PRIORITY = 8 };
 enum { EXTRA_END = 0, EXTRA_BUFFER = 1, EXTRA_BYTES = 2 };
 
-struct wishes { /* of the launch attributes */
-    unsigned cluster[3];
+struct wishes {          /* of the launch attributes */
+    unsigned cluster[3]; /* 0,0,0: not said */
     bool programmatic;
     int priority;
 };
@@ -23,7 +23,8 @@ static cu_result read_attribute(const cu_launch_attribute *attribute, struct wis
         wishes->cluster[0] = attribute->value.cluster.x;
         wishes->cluster[1] = attribute->value.cluster.y;
         wishes->cluster[2] = attribute->value.cluster.z;
-        return R_CUDA_SUCCESS;
+        return wishes->cluster[0] && wishes->cluster[1] && wishes->cluster[2] ? R_CUDA_SUCCESS
+                                                                              : R_CUDA_ERROR_INVALID_CLUSTER_SIZE;
     case DRIVER_LAUNCH_PDL:
         wishes->programmatic = attribute->value.pdl != 0;
         return R_CUDA_SUCCESS;
@@ -54,6 +55,19 @@ static cu_result check_shape(const struct function *function, const cu_launch_co
     bool fits = grid_ctas_per_sm(threads, grid_registers(threads, function->kernel->registers),
                                  grid_shared(code->static_shared + c->shared_bytes)) > 0;
     return fits ? R_CUDA_SUCCESS : R_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+/* What the kernel states and what the launch says must agree; a cluster of one where neither does. */
+static cu_result settle_cluster(const struct ptx_function *code, struct wishes *wishes) {
+    bool said = wishes->cluster[0] || wishes->cluster[1] || wishes->cluster[2], stated = code->reqcluster[0] != 0;
+    if (said && stated)
+        return memcmp(wishes->cluster, code->reqcluster, sizeof wishes->cluster) ? R_CUDA_ERROR_INVALID_CLUSTER_SIZE
+                                                                                 : R_CUDA_SUCCESS;
+    if (said) return R_CUDA_SUCCESS;
+    if (code->explicit_cluster && !stated) return R_CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    for (unsigned d = 0; d < 3; d++)
+        wishes->cluster[d] = stated ? code->reqcluster[d] : 1;
+    return R_CUDA_SUCCESS;
 }
 
 static cu_result check_cluster(const struct function *function, const cu_launch_config *c,
@@ -153,10 +167,11 @@ static void enqueue(struct call *call, struct stream *stream, const struct wishe
 
 static void launch_on(struct call *call, struct stream *stream, const struct function *function,
                       const cu_launch_config *c, void **parameters, void **extra) {
-    struct wishes wishes = {.cluster = {1, 1, 1}, .priority = stream->priority};
+    struct wishes wishes = {.priority = stream->priority};
     for (unsigned i = 0; i < c->attribute_count && !call->result; i++)
         call->result = c->attributes ? read_attribute(&c->attributes[i], &wishes) : R_CUDA_ERROR_INVALID_VALUE;
     if (!call->result) call->result = check_shape(function, c);
+    if (!call->result) call->result = settle_cluster(function->kernel->code, &wishes);
     if (!call->result) call->result = check_cluster(function, c, &wishes);
     if (call->result) return;
     struct launch *launch = make_launch(call, function, c, &wishes);

@@ -96,7 +96,7 @@ static cu_result encode(struct call *call, void *to, const struct wanted *w) {
     struct tensor_map map;
     fill_map(w, &map);
     memcpy(to, &map, sizeof map);
-    return result;
+    return R_CUDA_SUCCESS;
 }
 
 cu_result cpu_tensor_map(cu_tensor_map *map, int type, unsigned rank, void *address, const unsigned long long *dims,

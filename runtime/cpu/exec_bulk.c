@@ -112,7 +112,8 @@ static struct bulk *add(struct exec *x, u32 lane, struct cta *cta, const struct 
 }
 
 /* ---- loads ---- */
-/* The new load's bytes: nobody may still be using them. Loads that are complete give way. */
+/* The new load's bytes: nobody may still be using them. A load that the warp sees gives way; one that it does not see
+ * is not ordered before the new one. */
 static bool clear_way(struct exec *x, u32 lane, struct cta *cta, const struct box *box) {
     struct async *a = async_of(cta);
     for (u32 row = 0; row < box->rows; row++)
@@ -124,9 +125,9 @@ static bool clear_way(struct exec *x, u32 lane, struct cta *cta, const struct bo
                            offset + UNIT + SHARED_BASE, SHARED_BASE + cta->shared_bytes);
                 return false;
             }
-            while ((owner = a->owner[offset / UNIT]) && async_complete(a, &a->bulks[owner - 1]))
-                async_end(cta, owner - 1);
             bool own = cta == x->warp->cta;
+            owner = a->owner[offset / UNIT];
+            if (own && owner && a->bulks[owner - 1].seen >> x->warp->index & 1) async_end(cta, owner - 1);
             if (own ? !copies_permit(x, lane, 1u << lane, offset, UNIT, ACCESS_WRITE)
                     : !async_permit(x, lane, cta, offset, UNIT, ACCESS_WRITE))
                 return false;
@@ -222,7 +223,7 @@ static bool begin_store(struct exec *x, const struct op *o, u32 lane, u64 from) 
                 !proxy_permit(x, lane, cta, offset, UNIT))
                 return false;
         }
-    if (!box.rows) return true;
+    if (!box.bytes) return true;
     u8 *staged = malloc(box.bytes);
     struct bulk *b = staged ? add(x, lane, cta, o, &box) : NULL;
     if (!b) {

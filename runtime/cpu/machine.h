@@ -41,6 +41,8 @@ struct ptx_function {
     unsigned reg_slots;     /* register slots a thread (world never needs their meaning) */
     unsigned max_threads;   /* .maxntid/.reqntid product, 0 = none stated */
     unsigned reqntid[3];    /* 0,0,0 = none stated */
+    unsigned reqcluster[3]; /* .reqnctapercluster, likewise */
+    bool explicit_cluster;  /* a launch must say how large the clusters are */
     void *code;             /* exec half's own */
 };
 

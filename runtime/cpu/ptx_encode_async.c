@@ -48,10 +48,11 @@ static void read_words(struct loader *l, const struct insn *insn, unsigned first
     op->space = SPACE_GENERIC;
     if (!text_is(insn->modifiers[insn->modifier_count - 1], "b64")) unsupported(l, insn);
     for (unsigned i = first; i + 1 < insn->modifier_count; i++) {
-        const struct word *word = NULL;
-        for (size_t w = 0; w < sizeof words / sizeof words[0] && !word; w++)
-            if (text_is(insn->modifiers[i], words[w].name)) word = &words[w];
-        if (!word || seen[word->kind]) unsupported(l, insn);
+        size_t w = 0;
+        while (w < sizeof words / sizeof words[0] && !text_is(insn->modifiers[i], words[w].name))
+            w++;
+        if (w == sizeof words / sizeof words[0] || seen[words[w].kind]) unsupported(l, insn);
+        const struct word *word = &words[w];
         seen[word->kind] = true;
         if (word->kind == WORD_FLAG) op->flags |= word->value;
         u8 *to = word->kind == WORD_SEM ? &op->order : word->kind == WORD_SCOPE ? &op->scope : &op->space;

@@ -167,8 +167,8 @@ static void fill(struct op *op, const struct access_mods *mods) {
 static void check_space(struct loader *l, const struct insn *insn, const struct operand *address, enum space space) {
     if (address->kind != O_ADDRESS || !address->variable) return;
     enum space of = address->variable->space;
-    bool fits = of == space || (space == SPACE_GENERIC && of == SPACE_GLOBAL) ||
-                (space == SPACE_CLUSTER && of == SPACE_SHARED);
+    bool fits =
+        of == space || (space == SPACE_GENERIC && of == SPACE_GLOBAL) || (space == SPACE_CLUSTER && of == SPACE_SHARED);
     if (!fits)
         insn_fail(l, insn,
                   space == SPACE_GENERIC ? "`%.*s` is not at a generic address: name its space or use cvta"

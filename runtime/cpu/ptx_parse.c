@@ -246,9 +246,11 @@ static void parse_performance(struct loader *l, struct ptx_function *p) {
                    lex_dot(l, "maxclusterrank"))
             constant_integer(l);
         else if (lex_dot(l, "reqnctapercluster"))
-            parse_dimension(l, ignored);
-        else if (lex_dot(l, "explicitcluster") || lex_dot(l, "blocksareclusters"))
-            continue;
+            parse_dimension(l, p->reqcluster);
+        else if (lex_dot(l, "explicitcluster"))
+            p->explicit_cluster = true;
+        else if (lex_dot(l, "blocksareclusters"))
+            load_fail(l, l->token.line, ".blocksareclusters is not supported: state grids in CTAs");
         else if (!parse_debug(l))
             return;
     }

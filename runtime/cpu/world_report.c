@@ -80,7 +80,10 @@ static void add_group(const struct group *group, char *text, size_t capacity) {
     const struct grid *grid = &group->launch->grid;
     const struct watch *watch = &group->resident->watches[group->warp->index];
     text_add(text, capacity, "\n- device %d, grid %" PRIu64 " %s: %u warp%s %s%s", grid->device->ordinal, grid->id,
-             grid->fn->name, group->count, group->count == 1 ? "" : "s", group->awaits ? "waiting at an mbarrier" : group->polls ? "polling" : doing[group->state],
+             grid->fn->name, group->count, group->count == 1 ? "" : "s",
+             group->awaits  ? "waiting at an mbarrier"
+             : group->polls ? "polling"
+                            : doing[group->state],
              group->launch->stalled ? ", stalled by dcpkcpu_stall" : "");
     text_add(text, capacity, ", without progress since %" PRIu64 " ns%s: ", watch->since,
              group->count == 1 ? "" : "; one of them");
