@@ -132,15 +132,15 @@ bool async_complete(const struct async *a, const struct bulk *b) {
     return !number || a->barriers[number - 1].phase > b->phase;
 }
 
-void async_waited(struct exec *x, const struct mbarrier *barrier) {
+void async_waited(struct exec *x, const struct mbarrier *barrier, bool acquire) {
     struct cta *cta = x->warp->cta;
     struct async *a = async_of(cta);
-    u32 live = copies_live(cta);
-    proxy_sync(a);
+    u32 live = copies_live(cta), warp = 1u << x->warp->index;
+    if (acquire) proxy_sync(a);
     for (u32 i = a->bulk_count; i-- > 0;) {
         struct bulk *b = &a->bulks[i];
         if (b->store || b->barrier != barrier->offset || !async_complete(a, b)) continue;
-        b->seen |= 1u << x->warp->index;
+        *(acquire ? &b->seen : &b->noticed) |= warp;
         if (!(live & ~b->seen)) async_end(cta, i);
     }
 }
@@ -167,7 +167,7 @@ void async_open(struct cta *cta, u32 barrier, u32 warps) {
 void async_release(struct cta *cta, unsigned warp) {
     struct async *a = async_of(cta);
     for (u32 i = a ? a->bulk_count : 0; i-- > 0;)
-        if (a->bulks[i].seen >> warp & 1) async_end(cta, i);
+        if ((a->bulks[i].seen | a->bulks[i].noticed) >> warp & 1) async_end(cta, i);
 }
 
 /* ---- watching ---- */

@@ -48,6 +48,7 @@ struct bulk {
     u32 read;           /* store: rows that have left shared memory */
     u32 landed;         /* rows that have arrived */
     u32 seen;           /* load: warps that see it */
+    u32 noticed;        /* load: warps that found its phase over by a .relaxed wait: with a fence they see it */
     u32 carried;        /* load: barriers that a warp which sees it has reached by bar.arrive */
     u8 *staged;         /* store: what has been read */
     bool store, waited; /* waited: store: its thread has waited for its reads */
@@ -91,11 +92,12 @@ bool async_permit(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigne
 void async_mark(struct async *a, u32 index, bool set); /* the bulk's bytes */
 void async_end(struct cta *cta, u32 index);            /* forgets a bulk: the last takes its place */
 bool async_complete(const struct async *a, const struct bulk *b);
-void async_waited(struct exec *x, const struct mbarrier *b); /* x's warp has found a phase complete */
+/* x's warp has found a phase complete; acquire: sees what it brought, else a fence may come. */
+void async_waited(struct exec *x, const struct mbarrier *b, bool acquire);
 void async_arrive(struct cta *cta, unsigned warp, u32 barrier);
 void async_open(struct cta *cta, u32 barrier, u32 warps);
-void async_release(struct cta *cta, unsigned warp);
-bool async_done(struct exec *x); /* the CTA's last warp has exited; false: fault, completed */
+void async_release(struct cta *cta, unsigned warp); /* a fence, or whatever else releases */
+bool async_done(struct exec *x);                    /* the CTA's last warp has exited; false: fault, completed */
 /* A fault about a bulk copy; what began it and where follows. */
 int bulk_fault(struct exec *x, unsigned lane, const struct bulk *b, int code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -128,6 +130,9 @@ void proxy_wrote(struct async *a, unsigned thread, u64 offset, unsigned bytes);
 void proxy_clean(struct async *a, u64 offset, unsigned bytes); /* the async proxy wrote them */
 /* Whether the async proxy may read the bytes: all that generic writes left there is behind a fence.proxy.async. */
 bool proxy_permit(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes);
+/* Whether an operation of x's lane may read the CTA's own bytes through the async proxy: bulk stores, wgmma. Encoders
+ * of such operations set code.async_reads, else generic writes are not watched. false: fault. */
+bool proxy_read(struct exec *x, u32 lane, u64 offset, unsigned bytes);
 
 /* ---- exec_cluster.c ---- */
 /* The bytes that a shared address names; space: SPACE_SHARED, the CTA's own; SPACE_CLUSTER; SPACE_GENERIC, the CTA's

@@ -219,9 +219,7 @@ static bool begin_store(struct exec *x, const struct op *o, u32 lane, u64 from) 
                 exec_fault(x, lane, FAULT_ILLEGAL_ADDRESS, "the swizzled box reaches behind the end of shared memory");
                 return false;
             }
-            if (!copies_permit(x, lane, 1u << lane, offset, UNIT, ACCESS_READ) ||
-                !proxy_permit(x, lane, cta, offset, UNIT))
-                return false;
+            if (!proxy_read(x, lane, offset, UNIT)) return false;
         }
     if (!box.bytes) return true;
     u8 *staged = malloc(box.bytes);

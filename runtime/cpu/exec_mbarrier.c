@@ -248,7 +248,7 @@ int op_mbarrier_wait(struct exec *x, const struct op *o, u32 m) {
         if (over < 0) return RUN_FAULT;
         b->waiters = over ? b->waiters & ~bit : b->waiters | bit;
         if (!over) note_wait(x, o, place.offset, parity);
-        if (over && o->order == ORDER_ACQUIRE) async_waited(x, b);
+        if (over) async_waited(x, b, o->order == ORDER_ACQUIRE);
         done |= (u32)over << l;
     }
     predicate_write(x, o->d, done, m);

@@ -46,3 +46,9 @@ bool proxy_permit(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigne
     }
     return true;
 }
+
+bool proxy_read(struct exec *x, u32 lane, u64 offset, unsigned bytes) {
+    struct cta *cta = x->warp->cta;
+    return (!cta->copies || copies_permit(x, lane, 1u << lane, offset, bytes, ACCESS_READ)) &&
+           (!async_of(cta) || proxy_permit(x, lane, cta, offset, bytes));
+}
