@@ -1,6 +1,7 @@
 /* gpu_bench.c - see gpu_bench.h. */
 #include <tests/gpu_bench.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 enum { MEASURES = 7 };
 
 static void fail(const char *what, const char *why) {
-    fprintf(stderr, "bench-gpu: %s: %s\n", what, why);
+    fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, why);
     exit(1);
 }
 
@@ -57,7 +58,10 @@ void gpu_open(struct gpu *gpu, const char *device) {
     memset(gpu, 0, sizeof *gpu);
     dcpk_device_options options = {.size = sizeof options, .kind = device, .pdl = 1, .multicast = 0};
     dcpk_gen_options gen = {.size = sizeof gen, .template_path = "templates:templates/checks:tests/templates"};
-    gpu_must(dcpk_device_open(&options, &gpu->device, &error), &error, "device");
+    if (dcpk_device_open(&options, &gpu->device, &error) != DCPK_OK) {
+        fprintf(stderr, "%s: %s\n", program_invocation_short_name, error.text);
+        exit(3); /* nothing to measure */
+    }
     gpu->info.size = sizeof gpu->info;
     gpu_must(dcpk_device_get_info(gpu->device, &gpu->info, &error), &error, "device");
     gpu_must(dcpk_stream_create(gpu->device, &gpu->stream, &error), &error, "stream");
