@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-enum { ROW_TILE = 16, MOST_SPLITS = 256, LATENT = 512 };
+enum { MOST_SPLITS = 256, LATENT = 512, CTAS_A_MULTIPROCESSOR = 2 };
 
 static int32_t requests_of(const dcpk_spec *s) {
     return s->batch / s->q;
@@ -17,10 +17,16 @@ static int32_t rows_of(const dcpk_spec *s) {
     return s->q * s->dcp * s->heads;
 }
 
-/* One CTA a row tile, request and split: as many splits as keep every multiprocessor busy once. */
+/* Rows of a CTA of mla_decode, as its template (lib/attend_shape.lua) has them: a block of 16, or two. */
+static int32_t tile_of(int32_t rows) {
+    return rows > 16 ? 32 : 16;
+}
+
+/* One CTA a row tile, request and split, two at a time on a multiprocessor: as many splits as they all hold at once. */
 static int32_t splits_of(const dcpk_spec *s, int32_t requests) {
     if (s->splits > 0) return s->splits;
-    int32_t tiles = (rows_of(s) + ROW_TILE - 1) / ROW_TILE, splits = (s->sms - s->reserve) / (requests * tiles);
+    int32_t rows = rows_of(s), tiles = (rows + tile_of(rows) - 1) / tile_of(rows);
+    int32_t splits = CTAS_A_MULTIPROCESSOR * (s->sms - s->reserve) / (requests * tiles);
     return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : splits;
 }
 

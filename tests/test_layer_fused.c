@@ -217,7 +217,7 @@ START_TEST(layer_says_the_workspace_of_its_decode) {
         {"heads=2 dcp=2 batch=4 splits=3", 4 * 3 * 4 * 513 * 4},
         {"heads=2 dcp=2 batch=4 q=2 splits=3", 2 * 3 * 8 * 513 * 4},
         {"heads=2 dcp=2 batch=4 splits=1", 0},
-        {"heads=2 dcp=2 batch=4 sms=10", 4 * 2 * 4 * 513 * 4}, /* 10 / (4 requests * 1 tile) */
+        {"heads=2 dcp=2 batch=4 sms=10", 4 * 5 * 4 * 513 * 4}, /* 2 * 10 / (4 requests * 1 tile) */
     };
     connect_pair();
     uint64_t bytes = 1;
