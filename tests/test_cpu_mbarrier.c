@@ -169,6 +169,44 @@ START_TEST(two_mbarriers_that_wait_for_each_other_are_both_named) {
 }
 END_TEST
 
+/* ---- registers ---- */
+/* 8 warps that begin with 128 registers a thread: the first four give some up, the others take more. */
+static cu_result take_registers(unsigned give, unsigned take, dcpkcpu_options options) {
+    char *text = NULL;
+    prepare(options);
+    ck_assert_int_ge(
+        asprintf(
+            &text,
+            ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry f(.param .u64 out) .maxntid 256 "
+            ".maxnreg 128 { .reg .b64 A, O; .reg .b32 t, u; .reg .pred q; ld.param.u64 O, [out]; mov.u32 t, %%tid.x; "
+            "mul.wide.u32 A, t, 4; add.u64 A, A, O; setp.lt.u32 q, t, 128;\n"
+            "@q bra GIVE; setmaxnreg.inc.sync.aligned.u32 %u; st.global.u32 [A], t; red.global.add.u32 [O+2048], 1; "
+            "bra L;\n"
+            "GIVE: nanosleep.u32 100; setmaxnreg.dec.sync.aligned.u32 %u; st.global.u32 [A], t; L: "
+            "ld.relaxed.gpu.global.u32 u, [O+2048]; setp.ne.u32 q, u, 0xEEEEEF6E; @q bra L; ret; }",
+            take, give),
+        0);
+    void *parameters[] = {&out_at};
+    OK(launch_with(function_of_text(text, "f"), 1, 256, 0, NULL, false, parameters));
+    free(text);
+    return cpu_ctx_synchronize();
+}
+
+START_TEST(registers_that_are_taken_must_be_given_up_by_others) {
+    dcpkcpu_options options = _i ? adverse(1, 1, (uint64_t)_i) : fair(1, 1);
+    ck_assert_int_eq(take_registers(24, 232, options), 0);
+    OK(cpu_copy_to_host(result, out_at, sizeof result));
+    for (uint32_t t = 0; t < 256; t++)
+        ck_assert_uint_eq(result[t], t);
+    ck_assert_int_eq(take_registers(40, 216, options), 0);
+    ck_assert_int_eq(take_registers(40, 224, options), 719); /* 4 * 88 given up, 4 * 96 wanted */
+    says(dcpkcpu_report(), "`setmaxnreg.inc.sync.aligned.u32 224;`");
+    says(dcpkcpu_report(), "it has 128 registers a thread and wants 224: the block's warps have given up 64");
+    ck_assert_int_eq(take_registers(136, 216, options), 719);
+    says(dcpkcpu_report(), "setmaxnreg.dec to 136: the warp has 128 registers a thread");
+}
+END_TEST
+
 static const struct outcome refusals[] = {
     {"mbarrier.init.shared::cluster.b64 [bars], 1;", "`mbarrier.init.shared::cluster.b64` is not supported", 0},
     {"mbarrier.arrive.shared::cluster.b64 A, [bars];", "gives no state: its first operand is _", 0},
@@ -197,6 +235,7 @@ int main(void) {
     tcase_add_loop_test(tcase, arrivals_by_some_open_waits_of_others, 0, 12);
     tcase_add_loop_test(tcase, a_phase_that_never_completes_is_reported_with_what_it_lacks, 0, 4);
     tcase_add_test(tcase, two_mbarriers_that_wait_for_each_other_are_both_named);
+    tcase_add_loop_test(tcase, registers_that_are_taken_must_be_given_up_by_others, 0, 6);
     tcase_add_loop_test(tcase, what_is_not_there_is_refused_at_load, 0, COUNT(refusals));
     suite_add_tcase(suite, tcase);
     return run_suite(suite);

@@ -66,7 +66,8 @@ struct function { /* a kernel on one device */
 struct kernel {
     struct library *library;
     struct ptx_function *code;
-    unsigned registers; /* a thread */
+    unsigned registers;   /* a thread */
+    bool registers_known; /* said by the cubin, or .maxnreg */
     struct function functions[MAX_DEVICES];
 };
 

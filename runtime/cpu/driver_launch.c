@@ -130,6 +130,7 @@ static struct launch *make_launch(struct call *call, const struct function *func
     launch->grid.fn = kernel->code;
     launch->grid.device = function->device;
     launch->grid.dynamic_shared = c->shared_bytes;
+    launch->grid.registers = kernel->registers_known ? kernel->registers : 0;
     launch->grid.id = ++call->world->grid_serial;
     launch->grid.variables = kernel->library->variables[function->device->ordinal];
     launch->grid.ctas_total = c->grid[0] * c->grid[1] * c->grid[2];

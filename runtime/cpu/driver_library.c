@@ -90,6 +90,8 @@ static bool add_kernels(struct world *world, struct library *library) {
         kernel->code = ptx_function_at(library->module, k);
         kernel->registers =
             cubin_registers(library->view.part[IMAGE_CUBIN], library->view.length[IMAGE_CUBIN], kernel->code->name);
+        if (!kernel->registers) kernel->registers = kernel->code->max_registers;
+        kernel->registers_known = kernel->registers != 0;
         if (!kernel->registers) kernel->registers = DEFAULT_REGISTERS;
         if (handle_add(world, kernel, HANDLE_KERNEL)) return false;
         for (int d = 0; d < world->device_count; d++) {

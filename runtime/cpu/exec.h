@@ -178,6 +178,7 @@ struct exec {
     u64 await_touch;
     u32 await_offset, await_parity, await_pc;
     bool cluster_arrived, cluster_open; /* at barrier.cluster, and not yet waited; the phase is over */
+    u32 registers, registers_wanted;    /* a thread, 0 not known; by the setmaxnreg.inc that it waits at */
 };
 
 static inline void note_touch(struct exec *x, const struct op *o, bool store, enum space space, u64 address) {
@@ -192,6 +193,7 @@ struct async;     /* exec_async.h */
 struct barriers { /* of a CTA; and of its shared memory: */
     struct barrier at[MAX_BARRIERS];
     struct async *async; /* NULL before the first mbarrier or bulk copy */
+    u32 pool;            /* registers a thread that the warps have given up: sums of setmaxnreg */
     u32 *copy_owner;     /* a word of it: the asynchronous copy that keeps it, 0 none; NULL before the first */
     u8 *copy_words;      /* 16 bytes of it: how many words are kept */
 };
@@ -251,6 +253,9 @@ void group_add(struct exec *x, u32 pc, u32 mask);
 
 /* bar and barrier.cta: op->sub; a: barrier, b: threads (NO_OPERAND: all), c: predicate, d: result */
 enum barrier_kind { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };
+sync_fn sync_registers;                                                     /* exec_registers.c */
+void registers_gone(struct exec *x);                                        /* the warp has exited */
+void registers_describe(const struct exec *x, char *text, size_t capacity); /* what it waits for, if it does */
 sync_fn sync_barrier, sync_warp, sync_shfl, sync_vote, sync_match, sync_redux, sync_elect, sync_mma, sync_ldmatrix,
     sync_stmatrix;
 

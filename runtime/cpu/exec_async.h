@@ -141,7 +141,7 @@ bool place_of(struct exec *x, u32 lane, enum space space, u64 address, unsigned 
               struct place *place);
 op_fn op_mapa, op_getctarank;
 sync_fn sync_cluster;
-enum { CLUSTER_BARRIER = MAX_BARRIERS, RANK_SHIFT = 24 };
-void cluster_settle(struct exec *x, struct cluster *cluster); /* a warp has exited */
+enum { CLUSTER_BARRIER = MAX_BARRIERS, REGISTER_POOL, RANK_SHIFT = 24 }; /* two more places where warps wait */
+void cluster_settle(struct exec *x, struct cluster *cluster);            /* a warp has exited */
 
 #endif

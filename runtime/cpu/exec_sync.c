@@ -234,5 +234,6 @@ int sync_warp_gone(struct exec *x) {
     for (u32 id = 0; id < MAX_BARRIERS; id++)
         if (all->at[id].arrived && all->at[id].arrived >= threads_needed(x, &all->at[id])) open_barrier(x, id);
     cluster_settle(x, x->warp->cta->cluster);
+    registers_gone(x);
     return RUN_NEXT;
 }

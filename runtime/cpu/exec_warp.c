@@ -49,6 +49,7 @@ static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads) 
     x->code = code;
     x->warp = warp;
     x->launched = x->live = threads >= WARP ? ALL_LANES : (1u << threads) - 1;
+    x->registers = cta->grid->registers;
     group_add(x, 0, x->live);
     set_pinned(x);
     return warp;
@@ -207,6 +208,7 @@ void warp_describe(const struct warp *warp, char *text, size_t capacity) {
                     x->parked[i].lanes, x->at_barrier ? 0 : x->parked[i].members & ~x->parked[i].lanes);
         exec_append_place(x, x->parked[i].pc, text, capacity);
     }
+    registers_describe(x, text, capacity);
     if (warp->state != WARP_READY) return;
     if (is_recent(x, x->await_touch)) mbarrier_describe(x, text, capacity);
     if (polled_lately(x)) append_poll(x, text, capacity);

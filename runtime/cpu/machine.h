@@ -40,6 +40,7 @@ struct ptx_function {
     unsigned local_bytes;   /* a thread */
     unsigned reg_slots;     /* register slots a thread (world never needs their meaning) */
     unsigned max_threads;   /* .maxntid/.reqntid product, 0 = none stated */
+    unsigned max_registers; /* .maxnreg, 0 = none stated */
     unsigned reqntid[3];    /* 0,0,0 = none stated */
     unsigned reqcluster[3]; /* .reqnctapercluster, likewise */
     bool explicit_cluster;  /* a launch must say how large the clusters are */
@@ -80,7 +81,8 @@ struct grid { /* owned by the world half */
     struct device *device;
     unsigned dim[3], block[3], cluster[3];
     unsigned dynamic_shared;
-    uint8_t *params; /* fn->param_bytes */
+    unsigned registers; /* a thread, as launched; 0: not known */
+    uint8_t *params;    /* fn->param_bytes */
     uint64_t id;
     uint64_t warp_steps; /* executed so far */
     /* programmatic dependent launch */

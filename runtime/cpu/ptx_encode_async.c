@@ -145,10 +145,13 @@ void encode_cluster_barrier(struct loader *l, const struct insn *insn, struct op
     op->order = insn_has(insn, "relaxed") ? ORDER_RELAXED : ORDER_ACQ_REL;
 }
 
-/* ---- register counts: checked, and nothing else happens here ---- */
+/* ---- register counts: imm; a: where it waits, as barriers have it ---- */
 void encode_setmaxnreg(struct loader *l, const struct insn *insn, struct op *op) {
-    (void)op;
     u64 count = insn->operands[0].bits;
     if (insn->operand_count != 1 || insn->operands[0].kind != O_INTEGER || count < 24 || count > 256 || count % 8)
         insn_fail(l, insn, "a register count is expected: a constant from 24 to 256, a multiple of 8");
+    op->kind = SYNC_BARRIER;
+    op->bytes = 1;
+    op->a = encode_constant(l, REGISTER_POOL, 32);
+    op->imm = (s64)count;
 }

@@ -242,8 +242,11 @@ static void parse_performance(struct loader *l, struct ptx_function *p) {
         else if (lex_dot(l, "maxntid")) {
             unsigned most = parse_dimension(l, ignored);
             p->max_threads = p->reqntid[0] ? p->max_threads : most;
-        } else if (lex_dot(l, "minnctapersm") || lex_dot(l, "maxnreg") || lex_dot(l, "maxnctapersm") ||
-                   lex_dot(l, "maxclusterrank"))
+        } else if (lex_dot(l, "maxnreg")) {
+            s64 most = constant_integer(l);
+            if (most < 1 || most > 255) load_fail(l, l->token.line, ".maxnreg %lld: 1 to 255", (long long)most);
+            p->max_registers = (unsigned)most;
+        } else if (lex_dot(l, "minnctapersm") || lex_dot(l, "maxnctapersm") || lex_dot(l, "maxclusterrank"))
             constant_integer(l);
         else if (lex_dot(l, "reqnctapercluster"))
             parse_dimension(l, p->reqcluster);
