@@ -1,6 +1,7 @@
 /* expand.c - owns the expander and the expansion: template -> Lua -> PTX (or CUDA C++) with its line map -> lint of
  * PTX. The steps are others': this file puts the text together and answers who wrote a line. */
 #include "gen/expand.h"
+#include "gen/cuda_text.h"
 #include "gen/host.h"
 #include "gen/lineinfo.h"
 #include "gen/lint.h"
@@ -173,7 +174,8 @@ static dcpk_status expand(struct host *host, const char *name, struct expansion 
     out->entry_count = host->entry_count;
     memcpy(out->entries, host->entries, sizeof out->entries);
     status = put_together(host, out);
-    return status == DCPK_OK && !host->cuda ? lint(out, host->error) : status;
+    if (status != DCPK_OK) return status;
+    return host->cuda ? cuda_text_check(out, host->error) : lint(out, host->error);
 }
 
 dcpk_status expander_expand(struct expander *expander, const dcpk_spec *spec, struct expansion *out,

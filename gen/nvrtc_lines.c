@@ -22,8 +22,10 @@ struct reader {
     const char *wrong;
 };
 
-static bool begins(const char *line, const char *word) {
-    return strncmp(line, word, strlen(word)) == 0;
+/* Whether the line begins with the words, and not with a longer one: .loc is not .local. */
+static bool begins(const char *line, const char *words) {
+    size_t length = strlen(words);
+    return strncmp(line, words, length) == 0 && (line[length] == '\0' || strchr(" \t\r\n{", line[length]) != NULL);
 }
 
 static void add_writer(struct reader *r, uint32_t file, uint32_t line) {
@@ -56,8 +58,12 @@ static void read_loc(struct reader *r, const char *text) {
 
 /* A function's header stands before its first .loc, which says where it begins. */
 static void look_ahead(struct reader *r, const char *text) {
-    const char *loc = strstr(text, ".loc");
-    if (loc) read_loc(r, loc);
+    for (; text && *text != '}'; text = (text = strchr(text, '\n')) != NULL ? text + 1 : NULL) {
+        const char *first = text + strspn(text, " \t");
+        if (!begins(first, ".loc")) continue;
+        read_loc(r, first);
+        return;
+    }
 }
 
 static void put(struct reader *r, const char *line, size_t length) {

@@ -2,6 +2,7 @@
  * errors lead to template lines whoever finds them, the rules of kernels hold, and NVRTC is part of the keys.
  * What needs the real NVRTC is skipped, and said to be, where there is none. */
 #include "tests/compilers.h"
+#include "tests/own_template.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,94 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The template that tests vary. Lines 1 to 8; `lines` begin at 7. */
-static void put_own(const char *helper, const char *lines) {
-    char path[160], text[4096];
-    snprintf(path, sizeof path, "%s/lib/helper.lua", template_folder);
-    snprintf(text, sizeof text,
-             "local function one(name)\n"
-             "|  __forceinline__ int $(name)(int x)\n"
-             "|  {\n"
-             "|    %s\n"
-             "|  }\n"
-             "end\n"
-             "return { functions = function() one(\"three\") end }\n",
-             helper ? helper : "return 3 * x;");
-    put_text(path, text);
-    snprintf(path, sizeof path, "%s/own.cu.lua", template_folder);
-    snprintf(text, sizeof text,
-             "-- own: a test's\n"
-             "local helper = include \"lib/helper\"\n"
-             "helper.functions()\n"
-             "kernel { grid = { spec.batch }, block = { 64 },\n"
-             "         params = { { \"to\", \"u64\" }, \"pitch\", { \"shift\", \"s32\" }, \"eps\" } }\n"
-             "|   asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
-             "%s",
-             lines);
-    put_text(path, text);
-}
-
-#define STORE "|   ((float *)to)[threadIdx.x] = three(pitch) + shift + eps + $(spec.batch);\n"
-
-static dcpk_status try_own(dcpk_gen *gen, const char *keys, dcpk_image **image, dcpk_build_report *report,
-                           dcpk_error *error) {
-    dcpk_spec spec;
-    char text[96];
-    *image = NULL;
-    dcpk_error_init(error);
-    snprintf(text, sizeof text, "own %s", keys);
-    ck_assert_int_eq(dcpk_spec_parse(&spec, text, error), DCPK_OK);
-    if (report) *report = (dcpk_build_report){.size = sizeof *report};
-    return dcpk_gen_build(gen, &spec, image, report, error);
-}
-
-static dcpk_image *build_own(dcpk_gen *gen, const char *keys, dcpk_build_report *report) {
-    dcpk_image *image;
-    dcpk_error error;
-    ck_assert_msg(try_own(gen, keys, &image, report, &error) == DCPK_OK, "%s", error.text);
-    return image;
-}
-
-/* Refused by `toolchain`'s build, blamed on file:line, with both lines shown and nothing cached. */
-static void refused(const char *toolchain, dcpk_status status, const char *file, unsigned line, const char *text) {
-    dcpk_image *image;
-    dcpk_error error;
-    dcpk_gen *gen = open_with(toolchain, 0);
-    dcpk_status got = try_own(gen, "batch=2", &image, NULL, &error);
-    ck_assert_msg(got == status, "%s: %s", dcpk_status_name(got), error.text);
-    ck_assert_msg(strstr(error.text, text) != NULL, "no '%s' in: %s", text, error.text);
-    if (line > 0) {
-        ck_assert_msg(strcmp(error.template_file, file) == 0 && error.template_line == line, "%s:%u: %s",
-                      error.template_file, error.template_line, error.text);
-    }
-    ck_assert_ptr_null(image);
-    ck_assert_uint_eq(count_files(".dcpk") + count_files(".manifest") + count_temporaries(), 0);
-    dcpk_gen_close(gen);
-}
-
-static char *ptx_of(const char *keys) {
-    dcpk_gen *gen = open_with("ptxas", 0);
-    dcpk_spec spec;
-    dcpk_text ptx;
-    dcpk_error error;
-    char text[96];
-    dcpk_error_init(&error);
-    snprintf(text, sizeof text, "own %s", keys);
-    ck_assert_int_eq(dcpk_spec_parse(&spec, text, &error), DCPK_OK);
-    ck_assert_msg(dcpk_gen_expand(gen, &spec, &ptx, &error) == DCPK_OK, "%s", error.text);
-    dcpk_gen_close(gen);
-    return ptx.data;
-}
-
 /* ---- with no NVRTC needed ---- */
 
 START_TEST(cuda_template_without_nvrtc_says_what_is_missing) {
     put_own(NULL, STORE);
     setenv("DCPK_NVRTC", "/nowhere/libnvrtc.so", 1);
-    refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0,
-            "/nowhere/libnvrtc.so does not open as a library; DCPK_NVRTC names it");
+    own_refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0,
+                "/nowhere/libnvrtc.so does not open as a library; DCPK_NVRTC names it");
     setenv("DCPK_NVRTC", "libm.so.6", 1);
-    refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "the NVRTC that was found has no nvrtc");
+    own_refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "the NVRTC that was found has no nvrtc");
     dcpk_gen *gen = open_with("nvjitlink", 0);
     dcpk_image_free(build_tiny(gen, 1, NULL)); /* a PTX template needs none */
     dcpk_gen_close(gen);
@@ -108,7 +30,7 @@ START_TEST(kernel_with_two_templates_is_refused) {
     put_own(NULL, STORE);
     snprintf(path, sizeof path, "%s/own.ptx.lua", template_folder);
     put_text(path, "kernel { grid = { 1 }, block = { 32 } }\n|   ret;\n");
-    refused("nvjitlink", DCPK_E_TEMPLATE, "", 0, "own.ptx.lua and own.cu.lua are both there");
+    own_refused("nvjitlink", DCPK_E_TEMPLATE, "", 0, "own.ptx.lua and own.cu.lua are both there");
 }
 END_TEST
 
@@ -145,11 +67,11 @@ END_TEST
 
 START_TEST(cuda_templates_have_no_registers_and_no_labels) {
     put_own(NULL, "local x = b32 \"x\"\n");
-    refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 7, "registers are PTX's");
+    own_refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 7, "registers are PTX's");
     put_own(NULL, "local x = label \"x\"\n");
-    refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 7, "labels are PTX's");
+    own_refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 7, "labels are PTX's");
     put_own(NULL, "|   // \xc3\xa9\n");
-    refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 7, "byte 0xC3 in CUDA C++ text");
+    own_refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 7, "byte 0xC3 in CUDA C++ text");
 }
 END_TEST
 
@@ -176,25 +98,19 @@ END_TEST
 START_TEST(nvrtc_that_writes_no_ptx_makes_no_image) {
     put_own(NULL, STORE);
     fake->ptx = "";
-    refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "no .version or .target line");
+    own_refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "no .version or .target line");
     fake->ptx = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry dcpk_other()\n{\nret;\n}\n";
-    refused("nvjitlink", DCPK_E_LINT, "", 0, "an entry is the generator's to write");
+    own_refused("nvjitlink", DCPK_E_LINT, "", 0, "an entry is the generator's to write");
     fake->ptx = ".version 9.0\n.target sm_90a\n.address_size 64\n";
-    refused("nvjitlink", DCPK_E_LINT, "", 0, "has no entry dcpk_own");
+    own_refused("nvjitlink", DCPK_E_LINT, "", 0, "has no entry dcpk_own");
     char path[160];
     snprintf(path, sizeof path, "%s/own.cu.lua", template_folder);
     put_text(path, "need { ptx = \"9.1\" }\nkernel { grid = { 1 }, block = { 32 } }\n");
-    refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "needs PTX 9.1 and this NVRTC writes 9.0");
+    own_refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "needs PTX 9.1 and this NVRTC writes 9.0");
 }
 END_TEST
 
 /* ---- with the real NVRTC ---- */
-
-static void real_setup(void) {
-    compilers_setup();
-    unsetenv("DCPK_NVRTC");
-    unsetenv("DCPK_NVJITLINK");
-}
 
 START_TEST(cuda_template_becomes_an_image_like_any_other) {
     dcpk_build_report report;
@@ -276,21 +192,21 @@ END_TEST
 
 START_TEST(cuda_errors_of_nvrtc_show_both_lines) {
     put_own(NULL, "for i = 1, 2 do\n|   ((int *)to)[$(i)] = nope;\nend\n");
-    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 8,
-            "\nown.cu.lua:8: error: identifier \"nope\" is undefined\n    |   ((int *)to)[$(i)] = nope;\n"
-            "  CUDA C++ line ");
-    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 8, ":     ((int *)to)[1] = nope;\n");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 8,
+                "\nown.cu.lua:8: error: identifier \"nope\" is undefined\n    |   ((int *)to)[$(i)] = nope;\n"
+                "  CUDA C++ line ");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 8, ":     ((int *)to)[1] = nope;\n");
     put_own("return 3 * nope;", STORE);
-    refused("ptxas", DCPK_E_TOOLCHAIN, "lib/helper.lua", 4,
-            "\nlib/helper.lua:4: error: identifier \"nope\" is undefined\n    |    return 3 * nope;\n"
-            "  from lib/helper.lua:7\n  from own.cu.lua:3\n  CUDA C++ line ");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "lib/helper.lua", 4,
+                "\nlib/helper.lua:4: error: identifier \"nope\" is undefined\n    |    return 3 * nope;\n"
+                "  from lib/helper.lua:7\n  from own.cu.lua:3\n  CUDA C++ line ");
     put_own(NULL, "|   three(1, 2);\n|   {\n");
-    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7, "own.cu.lua:7: error: too many arguments in function call");
-    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7, "At end of source: error: expected a \"}\"");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7, "own.cu.lua:7: error: too many arguments in function call");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7, "At end of source: error: expected a \"}\"");
     put_own(NULL, "|   three(\"a\");\n|   void other(int, float); void other(float, char); other(\"a\", 1);\n");
-    refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7,
-            "own.cu.lua:8: error: no instance of overloaded function \"other\" matches the argument list\n"
-            "    argument types are: (const char [2], int)\n    |   void other");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7,
+                "own.cu.lua:8: error: no instance of overloaded function \"other\" matches the argument list\n"
+                "    argument types are: (const char [2], int)\n    |   void other");
 }
 END_TEST
 
@@ -299,14 +215,14 @@ START_TEST(cuda_errors_of_the_assemblers_show_both_lines) {
     put_own(NULL, "|   unsigned odd = shift;\n|   asm volatile(\"add.bogus %0, %0, 1;\" : \"+r\"(odd));\n"
                   "|   ((unsigned *)to)[0] = odd;\n");
     for (size_t i = 0; i < 2; i++) {
-        refused(toolchains[i], DCPK_E_TOOLCHAIN, "own.cu.lua", 8,
-                "\nown.cu.lua:8: error: Unknown modifier '.bogus'\n    |   asm volatile(\"add.bogus %0, %0, 1;\"");
-        refused(toolchains[i], DCPK_E_TOOLCHAIN, "own.cu.lua", 8, ": \tadd.bogus %r");
+        own_refused(toolchains[i], DCPK_E_TOOLCHAIN, "own.cu.lua", 8,
+                    "\nown.cu.lua:8: error: Unknown modifier '.bogus'\n    |   asm volatile(\"add.bogus %0, %0, 1;\"");
+        own_refused(toolchains[i], DCPK_E_TOOLCHAIN, "own.cu.lua", 8, ": \tadd.bogus %r");
     }
     put_own("asm volatile(\"add.bogus %0, %0, 1;\" : \"+r\"(x)); return x;", STORE);
-    refused("ptxas", DCPK_E_TOOLCHAIN, "lib/helper.lua", 4,
-            "\n  from lib/helper.lua:7\n  from own.cu.lua:3\n"
-            "  from own.cu.lua:7\n  PTX line ");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "lib/helper.lua", 4,
+                "\n  from lib/helper.lua:7\n  from own.cu.lua:3\n"
+                "  from own.cu.lua:7\n  PTX line ");
 }
 END_TEST
 
@@ -352,24 +268,7 @@ START_TEST(cuda_kernels_keep_the_rules_of_kernels) {
         snprintf(text, sizeof text, "kernel { grid = { 1 }, block = { 32 }, params = { { \"to\", \"u64\" } } }\n%s",
                  rows[i].body);
         put_text(path, text);
-        refused("ptxas", DCPK_E_LINT, "own.cu.lua", rows[i].line, rows[i].text);
-    }
-}
-END_TEST
-
-START_TEST(cuda_text_reads_no_header) {
-    char path[160], here[160];
-    put_own(NULL, STORE);
-    snprintf(path, sizeof path, "%s/own.cu.lua", template_folder);
-    snprintf(here, sizeof here, "%s/beside.h", place);
-    put_text(here, "#define X 1\n");
-    ck_assert_int_eq(chdir(place), 0);
-    static const char *const names[] = {"<cuda_fp16.h>", "\"beside.h\"", "<cstdint>"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char text[300];
-        snprintf(text, sizeof text, "| #include %s\nkernel { grid = { 1 }, block = { 32 } }\n", names[i]);
-        put_text(path, text);
-        refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 1, "could not open source file");
+        own_refused("ptxas", DCPK_E_LINT, "own.cu.lua", rows[i].line, rows[i].text);
     }
 }
 END_TEST
@@ -377,13 +276,13 @@ END_TEST
 START_TEST(cuda_ptx_is_the_same_in_every_folder_and_process) {
     put_own(NULL, "|   __shared__ float t[64];\n|   t[threadIdx.x] = eps;\n|   __syncthreads();\n" STORE
                   "|   ((float *)to)[0] += t[shift];\n");
-    char *first = ptx_of("batch=2"), line[400];
+    char *first = own_ptx("batch=2"), line[400];
     snprintf(line, sizeof line, "mkdir -p '%s/else' && cp -r '%s' '%s/else/where'", place, template_folder, place);
     ck_assert_int_eq(system(line), 0);
     ck_assert_int_eq(chdir("/"), 0);
     snprintf(template_folder, sizeof template_folder, "%s/else/where", place);
     setenv("LC_ALL", "de_DE.UTF-8", 1);
-    char *second = ptx_of("batch=2");
+    char *second = own_ptx("batch=2");
     ck_assert_str_eq(first, second);
     ck_assert_ptr_null(strstr(first, place));
     free(first), free(second);
@@ -392,7 +291,7 @@ END_TEST
 
 START_TEST(cuda_lineinfo_shows_template_lines) {
     put_own(NULL, STORE);
-    char *ptx = ptx_of("batch=2 lineinfo=1");
+    char *ptx = own_ptx("batch=2 lineinfo=1");
     ck_assert_msg(strstr(ptx, "\n.file 1 \"own.cu.lua\"\n.file 2 \"lib/helper.lua\"\n"), "%s", ptx);
     const char *store = strstr(ptx, "st.global"), *loc = NULL;
     for (const char *at = ptx; (at = strstr(at, ".loc ")) != NULL && at < store; at++)
@@ -407,11 +306,34 @@ START_TEST(cuda_lineinfo_shows_template_lines) {
 }
 END_TEST
 
+/* Only `.loc`, `.file` and `.section` are debug lines, and not what begins like them. */
+START_TEST(cuda_kernels_may_have_arrays_of_their_own) {
+    dcpk_entry_info entry = {.size = sizeof entry};
+    put_own(NULL, "|   int mine[16];\n"
+                  "|   for (int i = 0; i < 16; i++) mine[i] = ((int *)to)[i];\n"
+                  "|   ((int *)to)[threadIdx.x] = mine[((int *)to)[40] & 15] + three(shift);\n");
+    for (int lineinfo = 0; lineinfo < 2; lineinfo++) {
+        dcpk_gen *gen = open_with("ptxas", 0);
+        dcpk_image *image = build_own(gen, lineinfo ? "batch=2 lineinfo=1" : "batch=2", NULL);
+        const char *ptx = dcpk_image_ptx(image, NULL), *file = NULL;
+        ck_assert_msg(strstr(ptx, "\t.local .align ") && strstr(ptx, "st.local") && strstr(ptx, "ld.local"), "%s", ptx);
+        ck_assert_int_eq(dcpk_image_entry(image, 0, &entry, NULL), DCPK_OK);
+        unsigned line = 1;
+        for (const char *at = ptx; at < strstr(ptx, "ld.local"); at++)
+            line += *at == '\n';
+        ck_assert_uint_eq(dcpk_image_template_line(image, line, &file), 9);
+        ck_assert_str_eq(file, "own.cu.lua");
+        dcpk_image_free(image);
+        dcpk_gen_close(gen);
+    }
+}
+END_TEST
+
 START_TEST(cuda_literals_are_exact) {
     put_own(NULL, "|   ((float *)to)[0] = $(f32(0.1));\n|   ((float *)to)[1] = $(f32(-1/0));\n"
                   "|   ((double *)to)[2] = $(f64(1/3));\n|   ((float *)to)[6] = $(f32(0/0));\n"
                   "|   ((float *)to)[7] = $(f32(-0.0)) - $(f32(1e-40));\n");
-    char *ptx = ptx_of("batch=2");
+    char *ptx = own_ptx("batch=2");
     /* 0.1f, -inf, 1/3, NaN as bits; -0 - 1e-40 (a subnormal of 71362 steps) folded */
     static const char *const wanted[] = {"1036831949", "-8388608", "4599676419421066581", "2143289344", "-2147412286"};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
@@ -469,16 +391,16 @@ int main(void) {
         have_ptxas()) {
         tc = tcase_create("NVRTC");
         tcase_set_timeout(tc, 60);
-        tcase_add_checked_fixture(tc, real_setup, compilers_teardown);
+        tcase_add_checked_fixture(tc, real_compilers_setup, compilers_teardown);
         tcase_add_test(tc, cuda_template_becomes_an_image_like_any_other);
         tcase_add_test(tc, cuda_keys_hold_nvrtc_and_its_options);
         tcase_add_test(tc, cuda_errors_of_nvrtc_show_both_lines);
         tcase_add_test(tc, cuda_errors_of_the_assemblers_show_both_lines);
         tcase_add_test(tc, cuda_warnings_are_logged_with_the_template_line);
         tcase_add_test(tc, cuda_kernels_keep_the_rules_of_kernels);
-        tcase_add_test(tc, cuda_text_reads_no_header);
         tcase_add_test(tc, cuda_ptx_is_the_same_in_every_folder_and_process);
         tcase_add_test(tc, cuda_lineinfo_shows_template_lines);
+        tcase_add_test(tc, cuda_kernels_may_have_arrays_of_their_own);
         tcase_add_test(tc, cuda_literals_are_exact);
         tcase_add_test(tc, cuda_shapes_reach_the_ptx);
         suite_add_tcase(suite, tc);
