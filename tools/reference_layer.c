@@ -150,7 +150,7 @@ static void attend(const struct reference_decode *in, const uint8_t *query, int3
             row[l] += weight * (double)key[(size_t)c * TOKEN + (size_t)l];
         }
         for (int l = 0; magnitude && l < REF_LATENT; l++) {
-            magnitude[l] += p * fabs((double)key[(size_t)c * TOKEN + (size_t)l]);
+            magnitude[l] += fmax(p, 0x1p-13) * fabs((double)key[(size_t)c * TOKEN + (size_t)l]);
         }
     }
     for (int l = 0; l < REF_LATENT; l++) {

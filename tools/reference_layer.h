@@ -36,9 +36,12 @@ struct reference_decode {
     int32_t max_pages;
     const int32_t *lens, *totals; /* [batch/q] */
     double softmax_scale, output_scale;
-    double *most;      /* [batch, heads_all]: the largest |z| of each row, 0 where nothing is visible; or NULL */
-    double *magnitude; /* as rows: the sum of P |v| / l, what a relative error of each P may move; or NULL */
-    bool rounded;      /* true: P rounded to e4m3 as the kernel does (2^8 scale, m' = ceil(max)); false: ideal */
+    double *most; /* [batch, heads_all]: the largest |z| of each row, 0 where nothing is visible; or NULL */
+    /* As rows, with the ideal form: the sum of P |v| / l, what a relative error of each P may move; or NULL. No P
+     * counts as less than 2^-13 of the largest: there an e4m3 P of 2^8 and less is subnormal, off by an absolute 2^-10.
+     */
+    double *magnitude;
+    bool rounded; /* true: P rounded to e4m3 as the kernel does (2^8 scale, m' = ceil(max)); false: ideal */
 };
 /* rows [batch, heads_all, 512], unrounded; lse [batch, heads_all], base 2, -infinity where nothing is visible. */
 void reference_decode(const struct reference_decode *in, double *rows, double *lse);
