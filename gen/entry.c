@@ -217,6 +217,7 @@ static struct known_param declared_param(lua_State *L) {
     lua_rawgeti(L, -2, 2);
     const char *type = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
     lua_pop(L, 2); /* both texts are held by the table */
+    if (host_of(L)->cuda) entry_check_cuda_name(L, name);
     if (strcmp(type, "map") == 0 && host_of(L)->cuda)
         host_fail(L, DCPK_E_TEMPLATE, "kernel{}: parameter %s: only PTX templates take tensor maps", name);
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)

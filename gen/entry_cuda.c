@@ -16,6 +16,21 @@ static const char *type_of(const char *type) {
     return "void"; /* kernel{} takes no other */
 }
 
+void entry_check_cuda_name(lua_State *L, const char *name) {
+    static const char *const words[] = {
+#define C(word) #word,
+#include "gen/cuda_words.def"
+#undef C
+    };
+    bool upper = name[0] == '_' && name[1] >= 'A' && name[1] <= 'Z';
+    if (upper || strstr(name, "__") != NULL)
+        host_fail(L, DCPK_E_TEMPLATE,
+                  "kernel{}: parameter %s: names with __ or with _ before a capital are the compiler's", name);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(words[i], name) == 0)
+            host_fail(L, DCPK_E_TEMPLATE, "kernel{}: parameter %s: this is a word of C++: use another name", name);
+}
+
 void entry_write_cuda(lua_State *L, const dcpk_entry_info *e, const char *const *docs, int min_ctas) {
     char line[128], bounds[32];
     uint32_t threads = e->block[0] * e->block[1] * e->block[2];

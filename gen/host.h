@@ -103,6 +103,9 @@ void entry_close(lua_State *L);
 /* The C++ header of an entry, up to its `{`. docs: of each parameter, or NULL; min_ctas: 0 when kernel{} has none. */
 void entry_write_cuda(lua_State *L, const dcpk_entry_info *entry, const char *const *docs, int min_ctas);
 
+/* Raises an error for a name that cannot be a parameter's in C++: a word of the language would change the signature. */
+void entry_check_cuda_name(lua_State *L, const char *name);
+
 /* ---- registers.c: symbols ---- */
 /* The text of a value inside $( ): integer, string or symbol, pushed as a string; raises an error for anything else. */
 const char *symbol_text(lua_State *L, int index, size_t *length);

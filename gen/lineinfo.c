@@ -1,4 +1,6 @@
-/* lineinfo.c - owns the debug lines of lineinfo=1. File names are path-free: the PTX stays the same in every folder. */
+/* lineinfo.c - owns the debug lines of lineinfo=1. File names are path-free: the PTX stays the same in every folder. So
+ * does the cubin: each .file says a time and a size, or else the compilers look whether the current folder has a file
+ * of that name and write its own into the cubin (a time of 0 counts as none). */
 #include "gen/lineinfo.h"
 
 #include <stdio.h>
@@ -19,7 +21,7 @@ static const char *put_files(struct emitter *whole, const struct source_file *fi
     char line[192];
     const char *wrong = NULL;
     for (uint32_t i = 0; i < count && wrong == NULL; i++) {
-        int length = snprintf(line, sizeof line, ".file %u \"%s\"", i + 1, files[i].name);
+        int length = snprintf(line, sizeof line, ".file %u \"%s\", 1, 1", i + 1, files[i].name);
         wrong = emitter_line(whole, line, (size_t)length, 0, &first);
     }
     return wrong;

@@ -146,7 +146,8 @@ static dcpk_status judge(const struct job *job, const struct nvrtc *nvrtc, const
                               spec->kernel, MAX_OUTPUT);
     if (job->log) scan_warnings(expansion, spec->kernel, job->log, notice);
     dcpk_status status = nvrtc_take_ptx(expansion, spec, job->ptx, error);
-    return status == DCPK_OK ? lint(expansion, error) : status;
+    if (status == DCPK_OK) status = lint(expansion, error);
+    return status == DCPK_OK ? nvrtc_check_params(expansion, error) : status;
 }
 
 dcpk_status nvrtc_compile(struct nvrtc *nvrtc, const struct notice *notice, uint32_t timeout_ms, const dcpk_spec *spec,

@@ -33,4 +33,8 @@ dcpk_status nvrtc_compile(struct nvrtc *nvrtc, const struct notice *notice, uint
 /* nvrtc_lines.c: NVRTC's PTX in place of the expansion's CUDA C++, .loc lines read into the line map and taken out. */
 dcpk_status nvrtc_take_ptx(struct expansion *expansion, const dcpk_spec *spec, const char *ptx, dcpk_error *error);
 
+/* nvrtc_params.c: whether each entry of NVRTC's PTX takes the parameters that kernel{} said: as many, in their order,
+ * of their sizes. LINT otherwise: a launch would pass other bytes than the kernel reads. */
+dcpk_status nvrtc_check_params(const struct expansion *expansion, dcpk_error *error);
+
 #endif

@@ -1,7 +1,8 @@
 /* scan_log.c - a compiler's log, message by message, with lines of the text turned into template lines.
  * Owns what dcpk knows of the logs' forms. Knows nothing of processes.
  *   about PTX: "ptxas FILE, line N; error   : TEXT" (FILE is "application ptx input" in nvJitLink and the driver)
- *   NVRTC:     "FILE(N): error: TEXT", lines of detail, the source line, a line with ^ */
+ *   NVRTC:     "FILE(N): error: TEXT", lines of detail, the source line, a line with ^
+ *              "At end of source: error: TEXT" */
 #include "gen/toolchain.h"
 
 #include "runtime/error.h"
@@ -92,6 +93,7 @@ void scan_log(const struct expansion *expansion, const char *log, dcpk_error *er
         if (line[strspn(line, " \t\r")] == '\0') continue;
         if (cuda && strncmp(line, "Remark: ", 8) == 0) continue; /* how to hush a warning: not by an option here */
         uint32_t number = cuda ? cuda_line_of(line, &rest) : ptx_line_of(line, &rest);
+        if (cuda && strncmp(line, "At end of source: ", 18) == 0) number = expansion->ptx_lines;
         messages++;
         if (number != 0 && number <= expansion->ptx_lines) {
             tidy(rest, message, sizeof message);

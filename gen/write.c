@@ -186,8 +186,9 @@ void entry_close(lua_State *L) {
         host_fail(L, DCPK_E_TEMPLATE, "this { is not closed before the kernel's end");
     }
     if (host->level > 0) host_fail(L, DCPK_E_TEMPLATE, "kernel{} inside scope()");
-    if (host->scope_count == 1) {
-        write_raw(L, "}", 1, 0);
+    if (host->scope_count == 1) { /* whoever wrote the kernel's last line is who a complaint about its } is for */
+        const char *wrong = emitter_copy(&host->out, "}", 1, &host->out, host->out.lines - 1);
+        if (wrong != NULL) host_fail(L, DCPK_E_TEMPLATE, "%s", wrong);
         scope_end(L);
     }
     host->open_statement = false;

@@ -36,7 +36,8 @@ END_TEST
 
 START_TEST(cuda_text_and_options_are_what_the_metadata_says) {
     put_own(NULL, STORE "|   // $(f32(0.1)) $(f32(-2)) $(f64(1/3)) $(hex(255)) $(param.to)\n");
-    fake->ptx = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry dcpk_own(\n)\n{\n"
+    fake->ptx = ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry dcpk_own(\n.param .u64 a,\n"
+                ".param .u32 b, .param .u32 c, .param .f32 d)\n{\n"
                 "griddepcontrol.wait;\nret;\n}\n";
     dcpk_error error;
     dcpk_image *image;
@@ -210,6 +211,22 @@ START_TEST(cuda_errors_of_nvrtc_show_both_lines) {
 }
 END_TEST
 
+START_TEST(cuda_errors_at_a_kernels_end_name_its_last_line) {
+    char path[160];
+    put_own(NULL, "|   int a = shift;\n|   three(a)\n\n-- the end\n");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 8, "\nown.cu.lua:8: error: expected a \";\"\n");
+    put_own(NULL, "|   if (shift) {\n|     three(3);\n");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 8,
+                "\nown.cu.lua:8: At end of source: error: expected a \"}\"");
+    put_own(NULL, "|   three(3)\nkernel { name = \"next\", grid = { 1 }, block = { 32 } }\n");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "own.cu.lua", 7, "\nown.cu.lua:7: error: expected a \";\"\n");
+    snprintf(path, sizeof path, "%s/lib/last.lua", template_folder);
+    put_text(path, "return { last = function()\n|   int b = 3\nend }\n");
+    put_own(NULL, "local last = include \"lib/last\"\nlast.last()\n");
+    own_refused("ptxas", DCPK_E_TOOLCHAIN, "lib/last.lua", 2, "\n  from own.cu.lua:8\n");
+}
+END_TEST
+
 START_TEST(cuda_errors_of_the_assemblers_show_both_lines) {
     static const char *const toolchains[] = {"ptxas", "nvjitlink"};
     put_own(NULL, "|   unsigned odd = shift;\n|   asm volatile(\"add.bogus %0, %0, 1;\" : \"+r\"(odd));\n"
@@ -292,7 +309,7 @@ END_TEST
 START_TEST(cuda_lineinfo_shows_template_lines) {
     put_own(NULL, STORE);
     char *ptx = own_ptx("batch=2 lineinfo=1");
-    ck_assert_msg(strstr(ptx, "\n.file 1 \"own.cu.lua\"\n.file 2 \"lib/helper.lua\"\n"), "%s", ptx);
+    ck_assert_msg(strstr(ptx, "\n.file 1 \"own.cu.lua\", 1, 1\n.file 2 \"lib/helper.lua\", 1, 1\n"), "%s", ptx);
     const char *store = strstr(ptx, "st.global"), *loc = NULL;
     for (const char *at = ptx; (at = strstr(at, ".loc ")) != NULL && at < store; at++)
         loc = at;
@@ -307,6 +324,51 @@ START_TEST(cuda_lineinfo_shows_template_lines) {
 END_TEST
 
 /* Only `.loc`, `.file` and `.section` are debug lines, and not what begins like them. */
+static void *cubin_of(const char *toolchain, const char *text, size_t *length) {
+    char line[160];
+    dcpk_spec spec;
+    dcpk_image *image = NULL;
+    dcpk_error error;
+    dcpk_error_init(&error);
+    snprintf(line, sizeof line, "rm -rf '%s'/*", cache_folder);
+    ck_assert_int_eq(system(line), 0);
+    dcpk_gen *gen = open_with(toolchain, 0);
+    ck_assert_int_eq(dcpk_spec_parse(&spec, text, &error), DCPK_OK);
+    ck_assert_msg(dcpk_gen_build(gen, &spec, &image, NULL, &error) == DCPK_OK, "%s", error.text);
+    const void *cubin = dcpk_image_cubin(image, length);
+    void *copy = malloc(*length);
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, cubin, *length);
+    dcpk_image_free(image);
+    dcpk_gen_close(gen);
+    return copy;
+}
+
+/* The compilers look for the files that .file lines name. */
+START_TEST(lineinfo_cubins_are_the_same_in_every_folder) {
+    static const char *const toolchains[] = {"ptxas", "nvjitlink"}, *const kernels[] = {"own", "tiny"};
+    char folder[200], path[200], text[80];
+    put_own(NULL, STORE);
+    for (size_t i = 0; i < 4; i++) {
+        size_t length, other_length;
+        snprintf(text, sizeof text, "%s arch=sm_90a batch=2 lineinfo=1", kernels[i % 2]);
+        ck_assert_int_eq(chdir("/"), 0);
+        void *cubin = cubin_of(toolchains[i / 2], text, &length);
+        snprintf(folder, sizeof folder, "rm -rf '%s/here' && mkdir '%s/here'", place, place);
+        ck_assert_int_eq(system(folder), 0);
+        snprintf(path, sizeof path, "%s/here/%s.%s.lua", place, kernels[i % 2], i % 2 == 0 ? "cu" : "ptx");
+        put_text(path, "something else\n");
+        snprintf(path, sizeof path, "%s/here", place);
+        ck_assert_int_eq(chdir(path), 0);
+        void *other = cubin_of(toolchains[i / 2], text, &other_length);
+        ck_assert_uint_eq(length, other_length);
+        ck_assert_msg(memcmp(cubin, other, length) == 0, "%s by %s differs", text, toolchains[i / 2]);
+        free(cubin);
+        free(other);
+    }
+}
+END_TEST
+
 START_TEST(cuda_kernels_may_have_arrays_of_their_own) {
     dcpk_entry_info entry = {.size = sizeof entry};
     put_own(NULL, "|   int mine[16];\n"
@@ -387,7 +449,7 @@ int main(void) {
     tcase_add_test(tc, nvrtc_that_hangs_is_given_up_in_time);
     tcase_add_test(tc, nvrtc_that_writes_no_ptx_makes_no_image);
     suite_add_tcase(suite, tc);
-    if (have_nvrtc("11 tests of test_cuda_templates") && have_nvjitlink("11 tests of test_cuda_templates") &&
+    if (have_nvrtc("most tests of test_cuda_templates") && have_nvjitlink("most tests of test_cuda_templates") &&
         have_ptxas()) {
         tc = tcase_create("NVRTC");
         tcase_set_timeout(tc, 60);
@@ -395,6 +457,8 @@ int main(void) {
         tcase_add_test(tc, cuda_template_becomes_an_image_like_any_other);
         tcase_add_test(tc, cuda_keys_hold_nvrtc_and_its_options);
         tcase_add_test(tc, cuda_errors_of_nvrtc_show_both_lines);
+        tcase_add_test(tc, cuda_errors_at_a_kernels_end_name_its_last_line);
+        tcase_add_test(tc, lineinfo_cubins_are_the_same_in_every_folder);
         tcase_add_test(tc, cuda_errors_of_the_assemblers_show_both_lines);
         tcase_add_test(tc, cuda_warnings_are_logged_with_the_template_line);
         tcase_add_test(tc, cuda_kernels_keep_the_rules_of_kernels);

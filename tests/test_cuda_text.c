@@ -2,6 +2,7 @@
  * leads messages astray. Refusals need no NVRTC; what needs the real one is skipped, and said to be, without. */
 #include "tests/own_template.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +69,59 @@ START_TEST(cuda_text_knows_no_time) {
 }
 END_TEST
 
+START_TEST(cuda_parameters_are_not_named_by_words_of_cpp) {
+    static const char *const words[] = {"long",     "short",  "int",        "unsigned", "signed", "char",
+                                        "float",    "double", "const",      "volatile", "this",   "xor",
+                                        "co_await", "typeof", "__restrict", "a__b",     "_X"};
+    char path[160], text[300];
+    snprintf(path, sizeof path, "%s/own.cu.lua", template_folder);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        snprintf(text, sizeof text, "kernel { grid = { 1 }, block = { 32 },\n params = { { \"%s\", \"u32\" } } }\n",
+                 words[i]);
+        put_text(path, text);
+        snprintf(text, sizeof text, "kernel{}: parameter %s: ", words[i]);
+        own_refused("nvjitlink", DCPK_E_TEMPLATE, "own.cu.lua", 1, text);
+    }
+}
+END_TEST
+
+/* Whatever NVRTC, or a macro, makes of the signature: a launch passes what the kernel reads. */
+START_TEST(cuda_parameters_are_those_of_the_metadata) {
+    static const struct {
+        const char *params, *text;
+    } rows[] = {
+        {".param .u64 a, .param .u32 b, .param .u32 c", "takes 3 parameters, not 4"},
+        {"", "takes 0 parameters, not 4"},
+        {".param .u64 a, .param .u32 b, .param .u32 c, .param .f32 d, .param .u8 e", "takes 5 parameters, not 4"},
+        {".param .u64 a, .param .u16 b, .param .u32 c, .param .f32 d", "takes another type than u32 for pitch"},
+        {".param .u32 a, .param .u64 b, .param .u32 c, .param .f32 d", "takes another type than u64 for to"},
+        {".param .u64 a, .param .u32 b, .param .f32 c, .param .u32 d", "takes another type than s32 for shift"},
+        {".param .u64 a, .param .u32 b, .param .u32 c, .param .f64 d", "takes another type than f32 for eps"},
+        {".param .u64 a, .param .align 4 .b8 b[4], .param .u32 c, .param .f32 d", "another type than u32 for pitch"},
+    };
+    put_own(NULL, STORE);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char ptx[400];
+        snprintf(ptx, sizeof ptx,
+                 ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry dcpk_own(\n%s\n)\n{\n.loc 1 10 0\n"
+                 "griddepcontrol.wait;\nret;\n}\n",
+                 rows[i].params);
+        fake->ptx = ptx;
+        own_refused("nvjitlink", DCPK_E_LINT, "own.cu.lua", 4, rows[i].text);
+    }
+}
+END_TEST
+
+START_TEST(cuda_macros_do_not_change_parameters) {
+    put_own("\n|#define pitch short\n| return 3 * x;", "|   ((int *)to)[0] = three(3);\n");
+    own_refused("ptxas", DCPK_E_LINT, "own.cu.lua", 4, "dcpk_own takes another type than u32 for pitch");
+    put_own("\n|#define shift shift, int more\n| return 3 * x;", "|   ((int *)to)[0] = more;\n");
+    own_refused("ptxas", DCPK_E_LINT, "own.cu.lua", 4, "dcpk_own takes another type than f32 for eps");
+    put_own("\n|#define eps eps, int more\n| return 3 * x;", "|   ((int *)to)[0] = three(3);\n");
+    own_refused("ptxas", DCPK_E_LINT, "own.cu.lua", 4, "dcpk_own takes 5 parameters, not 4");
+}
+END_TEST
+
 START_TEST(cuda_text_may_use_the_preprocessor) {
     put_own(NULL, "| #define TWICE(x) \\\n|   ((x) + (x))\n| #define TEXT(x) #x\n| #ifdef TWICE\n| #  pragma unroll\n"
                   "|   for (int i = 0; i < 2; i++) ((int *)to)[i] = TWICE(three(shift)); // __TIME__ ## #include\n"
@@ -89,11 +143,14 @@ int main(void) {
     tcase_add_test(tc, cuda_text_reads_no_file);
     tcase_add_test(tc, cuda_text_does_not_renumber_its_lines);
     tcase_add_test(tc, cuda_text_knows_no_time);
+    tcase_add_test(tc, cuda_parameters_are_not_named_by_words_of_cpp);
+    tcase_add_test(tc, cuda_parameters_are_those_of_the_metadata);
     suite_add_tcase(suite, tc);
-    if (have_nvrtc("1 test of test_cuda_text")) {
+    if (have_nvrtc("2 tests of test_cuda_text")) {
         tc = tcase_create("NVRTC");
         tcase_set_timeout(tc, 60);
         tcase_add_checked_fixture(tc, real_compilers_setup, compilers_teardown);
+        tcase_add_test(tc, cuda_macros_do_not_change_parameters);
         tcase_add_test(tc, cuda_text_may_use_the_preprocessor);
         suite_add_tcase(suite, tc);
     }

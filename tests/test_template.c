@@ -417,7 +417,7 @@ START_TEST(lineinfo_names_template_lines) {
         ptx_of_spec("local m = include 'lib/m'\n" KERNEL "local r = b32 'r'\n|   one; // x\nm.f()\n| $l:\n"
                     "| @%p bra $l;\n",
                     "own lineinfo=1");
-    expect_text(ptx, ".address_size 64\n.file 1 \"own.ptx.lua\"\n.file 2 \"lib/m.lua\"\n");
+    expect_text(ptx, ".address_size 64\n.file 1 \"own.ptx.lua\", 1, 1\n.file 2 \"lib/m.lua\", 1, 1\n");
     expect_text(
         ptx,
         "{\n    .reg .b32 %r;\n    .loc 1 4 0\n    one; // x\n    .loc 2 3 0\n    two;\n    .loc 2 4 0\n    three;\n"
