@@ -273,7 +273,7 @@ bool async_done(struct exec *x) {
     struct async *a = async_of(cta);
     for (u32 i = 0; a && i < a->bulk_count; i++) {
         struct bulk *b = &a->bulks[i];
-        bool done = b->store ? b->waited : b->seen != 0;
+        bool done = b->store ? b->waited : (b->seen | b->noticed) != 0;
         if (!done)
             bulk_fault(x, 0, b, FAULT_LAUNCH,
                        "the block exits, and nobody has waited for a bulk copy %s its shared memory",
