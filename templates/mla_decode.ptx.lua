@@ -4,7 +4,7 @@
 --   Rows of a request are numbered m = j * D*H + head (j: query row of q); row j sees the keys of the global prefix totals - (q-1) + j.
 -- Portable form: mma.sync, cp.async, ldmatrix; right for every shape.
 --   grid (ceil(q*D*H/M), splits, R), 256 threads, two CTAs a multiprocessor: M = 16 rows of a request (32 when it has more than 16) and
---   every key tile of a split, 64 keys at a time. Registers 128 a thread: M * 2 sums of P V. Shared 88,576 or 99,840 bytes:
+--   every key tile of a split, 64 keys at a time. Registers 128 a thread: M * 2 sums of P V. Shared 88,064 or 99,840 bytes:
 --   two stages of key rows [64][592 bytes] | query rows | P | row maxima. A key row is loaded once for K and V both.
 -- Schedule of a key tile, three barriers:
 --   tile t is there, stage of t - 1 is free -> loads of t + 1 leave (16 bytes a copy, page ids of t + 2 behind them)

@@ -151,12 +151,13 @@ static bool place_cluster(struct world *world, struct device *device, struct lau
     struct cluster *together = calloc(1, sizeof *together);
     launch->next_cluster++;
     if (together) together->size = launch->cluster_ctas;
-    for (unsigned m = 0; m < launch->cluster_ctas; m++) {
+    unsigned m = 0;
+    do { /* a cluster has a CTA at least */
         if (together && start_cta(world, launch, sms[m], cluster, m, together)) continue;
         if (together && !together->left) free(together);
         world_fail_text(world, RESULT_LAUNCH_FAILED, "out of host memory for a CTA's registers");
         return false;
-    }
+    } while (++m < launch->cluster_ctas);
     world_progressed(world);
     world->dirty = true;
     return true;
