@@ -15,12 +15,11 @@
 enum { SAFETENSORS_SENTENCE = 512, SAFETENSORS_DIMENSIONS = 8, SAFETENSORS_HEADER_MOST = 100000000 };
 
 /* Element types and their bits. */
-/* clang-format off: it never comes to rest over this list */
+/* clang-format off */
 #define SAFETENSORS_DTYPES(D)                                                                                          \
-    D(BOOL, 8)                                                                                                         \
-    D(F4, 4) D(F6_E2M3, 6) D(F6_E3M2, 6) D(U8, 8) D(I8, 8) D(F8_E5M2, 8) D(F8_E4M3, 8) D(F8_E8M0, 8) D(F8_E4M3FNUZ, 8) \
-        D(F8_E5M2FNUZ, 8) D(I16, 16) D(U16, 16) D(F16, 16) D(BF16, 16) D(I32, 32) D(U32, 32) D(F32, 32) D(C64, 64)     \
-            D(F64, 64) D(I64, 64) D(U64, 64)
+    D(BOOL, 8) D(F4, 4) D(F6_E2M3, 6) D(F6_E3M2, 6) D(U8, 8) D(I8, 8) D(F8_E5M2, 8) D(F8_E4M3, 8) D(F8_E8M0, 8)         \
+    D(F8_E4M3FNUZ, 8) D(F8_E5M2FNUZ, 8) D(I16, 16) D(U16, 16) D(F16, 16) D(BF16, 16) D(I32, 32) D(U32, 32) D(F32, 32)  \
+    D(C64, 64) D(F64, 64) D(I64, 64) D(U64, 64)
 /* clang-format on */
 enum safetensors_dtype {
 #define D(name, bits) SAFETENSORS_##name,
