@@ -46,7 +46,8 @@ static void options(const dcpk_spec *spec, char *text, size_t capacity) {
 
 static const char *name_of(const struct functions *f, cu_result result) {
     const char *name = NULL;
-    return f->error_name(result, &name) == DRIVER_OK && name ? name : "an unknown result";
+    if (f->error_name(result, &name) == DRIVER_OK && name) return name;
+    return result == DRIVER_STUB_LIBRARY ? "CUDA_ERROR_STUB_LIBRARY" : "an unknown result";
 }
 
 static dcpk_status failed(const struct functions *f, const char *call, cu_result result, dcpk_error *error) {
@@ -71,13 +72,18 @@ static dcpk_status jit_open(struct toolchain *toolchain, const struct toolchain_
     dcpk_status status = library_open(&opened->library, &search, place->environment, error);
     if (status != DCPK_OK) return status;
 #define D(field, symbol, parameters)                                                                                   \
-    if (!library_symbol(&opened->library, symbol, &opened->f.field)) return library_lacks(&search, symbol, error);
+    if (!library_symbol(&opened->library, symbol, &opened->f.field))                                                   \
+        return library_lacks(&opened->library, &search, symbol, error);
 #include "gen/driver_jit.def"
 #undef D
     cu_result result = opened->f.init(0);
     if (result != DRIVER_OK) {
         failed(&opened->f, "cuInit", result, error);
-        dcpk_error_append(error, ": it assembles only where there is a device");
+        if (result == DRIVER_STUB_LIBRARY)
+            dcpk_error_append(error, ": %s is the toolkit's stub for linking: set DCPK_LIBCUDA to the driver's library",
+                              opened->library.path);
+        else
+            dcpk_error_append(error, ": it assembles only where there is a device");
         return DCPK_E_TOOLCHAIN;
     }
     result = opened->f.driver_version(&version);

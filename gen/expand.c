@@ -120,7 +120,7 @@ static void set_target(struct host *host, struct expansion *out) {
         out->ptx_version = (uint32_t)arch.ptx;
 }
 
-/* A kernel of kernels.def whose template is not there: the message lists those that are. Anything else is OK here. */
+/* A kernel whose template is not there; of one of kernels.def the message lists those that are. */
 static dcpk_status check_there(struct host *host, const char *name) {
     static const char *const kernels[] = {
 #define K(name, number, box, summary) #name,
@@ -129,9 +129,11 @@ static dcpk_status check_there(struct host *host, const char *name) {
     };
     const struct source_file *file;
     char there[64];
-    if (dcpk_kernel_id_of(host->spec->kernel) == DCPK_KERNEL_NONE ||
-        sources_get(host->sources, name, &file, NULL) != DCPK_E_NOT_FOUND)
-        return DCPK_OK;
+    const char *kernel = host->spec->kernel;
+    if (sources_get(host->sources, name, &file, NULL) != DCPK_E_NOT_FOUND) return DCPK_OK;
+    if (dcpk_kernel_id_of(kernel) == DCPK_KERNEL_NONE)
+        return dcpk_error_set(host->error, DCPK_E_NOT_FOUND, "there is no template file %s.ptx.lua or %s.cu.lua in %s",
+                              kernel, kernel, sources_path(host->sources));
     dcpk_error_set(host->error, DCPK_E_NOT_FOUND, "%s: this version has no template for it; it has",
                    host->spec->kernel);
     size_t count = 0;
@@ -156,8 +158,11 @@ dcpk_status expander_language(struct expander *expander, const char *kernel, enu
     *language = has_cuda && !has_ptx ? EXPANSION_CUDA : EXPANSION_PTX;
     if (file != NULL) memcpy(file, *language == EXPANSION_CUDA ? cuda : ptx, sizeof ptx);
     if (!has_ptx || !has_cuda) return DCPK_OK;
-    return dcpk_error_set(error, DCPK_E_TEMPLATE, "%s: %s and %s are both there (in %s): a kernel has one template",
-                          kernel, ptx, cuda, sources_path(expander->sources));
+    char ptx_path[1024], cuda_path[1024];
+    sources_where(expander->sources, ptx, ptx_path, sizeof ptx_path);
+    sources_where(expander->sources, cuda, cuda_path, sizeof cuda_path);
+    return dcpk_error_set(error, DCPK_E_TEMPLATE, "%s: %s and %s are both there: a kernel has one template", kernel,
+                          ptx_path, cuda_path);
 }
 
 static dcpk_status expand(struct host *host, const char *name, struct expansion *out) {

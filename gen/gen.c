@@ -48,7 +48,7 @@ static dcpk_status set_toolchain(struct dcpk_gen *gen, const dcpk_gen_options *o
                                                     : "ptxas";
     gen->kind = toolchain_kind_of(name);
     if (!gen->kind && strcmp(name, "auto") != 0)
-        return dcpk_error_set(error, DCPK_E_TOOLCHAIN,
+        return dcpk_error_set(error, DCPK_E_ARG,
                               "there is no toolchain '%s' in dcpk " DCPK_VERSION_TEXT
                               ": ptxas, nvjitlink, driver, or auto for the first of these that is there",
                               name);

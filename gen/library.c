@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,23 +72,34 @@ static int find_note(struct dl_phdr_info *info, size_t size, void *self) {
     return 1;
 }
 
+/* The text is set; the compiler is missing, and did not refuse anything. */
+static dcpk_status missing(dcpk_error *error) {
+    if (error && error->size >= sizeof *error) error->sys_errno = ENOENT;
+    return DCPK_E_TOOLCHAIN;
+}
+
 dcpk_status library_open(struct library *library, const struct library_search *search,
                          const struct environment *environment, dcpk_error *error) {
     char reason[400] = "";
     struct link_map *map = NULL;
     *library = (struct library){0};
     if (search->named) {
-        if (!try_open(library, NULL, search->named, reason, sizeof reason))
-            return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s does not open as a library; %s names it: %s",
-                                  search->named, search->variable, reason);
-    } else if (!search_all(library, search, environment->cuda_home, reason, sizeof reason))
-        return dcpk_error_set(
-            error, DCPK_E_TOOLCHAIN,
-            "no %s: %s is neither where the system's loader looks (LD_LIBRARY_PATH, ldconfig)%s; %s or "
-            "set %s to the library (%s)",
-            search->what, search->soname, search->toolkit ? " nor in $CUDA_HOME/lib64 or /usr/local/cuda/lib64" : "",
-            search->advice, search->variable, reason);
+        if (!try_open(library, NULL, search->named, reason, sizeof reason)) {
+            dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s does not open as a library; %s names it: %s", search->named,
+                           search->variable, reason);
+            return missing(error);
+        }
+    } else if (!search_all(library, search, environment->cuda_home, reason, sizeof reason)) {
+        dcpk_error_set(error, DCPK_E_TOOLCHAIN,
+                       "no %s: %s is %s where the system's loader looks (LD_LIBRARY_PATH, ldconfig)%s; %s or set %s to "
+                       "the library (%s)",
+                       search->what, search->soname, search->toolkit ? "neither" : "not",
+                       search->toolkit ? " nor in $CUDA_HOME/lib64 or /usr/local/cuda/lib64" : "", search->advice,
+                       search->variable, reason);
+        return missing(error);
+    }
     if (dlinfo(library->handle, RTLD_DI_LINKMAP, (void *)&map) == 0 && map) {
+        library->path = map->l_name;
         struct build_id id = {map->l_addr, library->build, sizeof library->build};
         dl_iterate_phdr(find_note, &id);
     }
@@ -106,7 +118,10 @@ bool library_symbol(const struct library *library, const char *symbol, void *poi
     return found != NULL;
 }
 
-dcpk_status library_lacks(const struct library_search *search, const char *symbol, dcpk_error *error) {
-    return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "the %s that was found has no %s: set %s to a newer one",
-                          search->what, symbol, search->variable);
+dcpk_status library_lacks(const struct library *library, const struct library_search *search, const char *symbol,
+                          dcpk_error *error) {
+    dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s has no %s: it is another library than %s, or too old; set %s to one",
+                   library->path && library->path[0] ? library->path : search->soname, symbol, search->what,
+                   search->variable);
+    return missing(error);
 }

@@ -23,19 +23,21 @@ struct library_search {
 
 struct library {
     void *handle;
-    char build[41]; /* the linker's build id in hex, "" when it has none: tells two builds of one version apart */
+    const char *path; /* as the loader knows it; lives as long as the process */
+    char build[41];   /* the linker's build id in hex, "" when it has none: tells two builds of one version apart */
 };
 
-/* TOOLCHAIN that says where it was looked for, why the loader refused, and what to do. A library stays mapped for the
- * life of the process: compilers do not unload well. */
+/* TOOLCHAIN, with sys_errno ENOENT, that says where it was looked for, why the loader refused, and what to do. A
+ * library stays mapped for the life of the process: compilers do not unload well. */
 dcpk_status library_open(struct library *library, const struct library_search *search,
                          const struct environment *environment, dcpk_error *error);
 void library_close(struct library *library);
 
 /* The address of a symbol as a function pointer in *pointer; false (and NULL there) when there is none. */
 bool library_symbol(const struct library *library, const char *symbol, void *pointer);
-/* The error of a symbol that is not there. */
-dcpk_status library_lacks(const struct library_search *search, const char *symbol, dcpk_error *error);
+/* The error of a symbol that is not there: as if the library were not. */
+dcpk_status library_lacks(const struct library *library, const struct library_search *search, const char *symbol,
+                          dcpk_error *error);
 
 /* A call into a library that might not return: work(job) on a thread of its own, with a stack that compilers need. OK:
  * it is done and the job is the caller's again. TOOLCHAIN: it is not done after timeout_ms; the thread goes on, and

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { HOOK_EVERY = 1000, BYTES_A_STEP = 64, HOST_SECONDS = 60 };
+enum { HOOK_EVERY = 1000, BYTES_A_STEP = 64, HOST_SECONDS = 60, MAX_LEVELS = 4 * EMIT_MAX_FRAMES };
 
 /* The file that a chunk name ("@lib/box.lua") belongs to. Lua keeps one copy of a chunk's name: mostly the pointers
  * agree. */
@@ -28,11 +28,13 @@ static uint32_t file_of(struct host *host, const char *source) {
 void host_writers(struct host *host, struct writers *writers) {
     lua_Debug frame;
     writers->count = 0;
-    for (int level = 0; writers->count < EMIT_MAX_FRAMES && lua_getstack(host->L, level, &frame); level++) {
+    for (int level = 0; level < MAX_LEVELS && writers->count < EMIT_MAX_FRAMES && lua_getstack(host->L, level, &frame);
+         level++) {
         lua_getinfo(host->L, "Sl", &frame);
         if (frame.currentline <= 0 || frame.source[0] != '@') continue;
-        writers->stack[writers->count++] =
-            (struct line_frame){file_of(host, frame.source), (uint32_t)frame.currentline};
+        struct line_frame here = {file_of(host, frame.source), (uint32_t)frame.currentline};
+        bool again = writers->count > 0 && memcmp(&writers->stack[writers->count - 1], &here, sizeof here) == 0;
+        if (!again) writers->stack[writers->count++] = here; /* scope(function() ... end) on one line is one place */
     }
     if (writers->count == 0) writers->stack[writers->count++] = (struct line_frame){0, 0};
 }

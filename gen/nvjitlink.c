@@ -61,11 +61,12 @@ static dcpk_status jit_open(struct toolchain *toolchain, const struct toolchain_
     dcpk_status status = library_open(&opened->library, &search, place->environment, error);
     if (status != DCPK_OK) return status;
     if (!library_symbol(&opened->library, "nvJitLinkVersion", &version))
-        return library_lacks(&search, "nvJitLinkVersion", error);
+        return library_lacks(&opened->library, &search, "nvJitLinkVersion", error);
     if (version(&major, &minor) != 0)
         return dcpk_error_set(error, DCPK_E_TOOLCHAIN, "nvJitLink does not say its version");
 #define J(field, name, parameters)                                                                                     \
-    if (!resolve(opened, #name, major, minor, &opened->f.field)) return library_lacks(&search, #name, error);
+    if (!resolve(opened, #name, major, minor, &opened->f.field))                                                       \
+        return library_lacks(&opened->library, &search, #name, error);
 #include "gen/nvjitlink.def"
 #undef J
     snprintf(toolchain->text, sizeof toolchain->text, "nvJitLink %u.%u (build %s)", major, minor,

@@ -28,7 +28,8 @@ dcpk_status nvrtc_open(struct nvrtc *nvrtc, const struct environment *environmen
     dcpk_status status = library_open(&nvrtc->library, &search, environment, error);
     if (status != DCPK_OK) return status;
 #define N(field, symbol, parameters)                                                                                   \
-    if (!library_symbol(&nvrtc->library, #symbol, &nvrtc->f.field)) status = library_lacks(&search, #symbol, error);
+    if (!library_symbol(&nvrtc->library, #symbol, &nvrtc->f.field))                                                    \
+        status = library_lacks(&nvrtc->library, &search, #symbol, error);
 #include "gen/nvrtc.def"
 #undef N
     if (status == DCPK_OK && nvrtc->f.version(&major, &minor) != 0)

@@ -129,6 +129,14 @@ static int open_first(const struct sources *sources, const char *name, char *pat
     return -1;
 }
 
+void sources_where(const struct sources *sources, const char *name, char *path, size_t capacity) {
+    int fd = open_first(sources, name, path, capacity);
+    if (fd >= 0)
+        close(fd);
+    else
+        snprintf(path, capacity, "%s", name);
+}
+
 static dcpk_status not_a_file(const char *path, dcpk_error *error) {
     return dcpk_error_set(error, DCPK_E_IO, "template file %s is not a regular file", path);
 }

@@ -9,6 +9,8 @@ struct sources; /* folders, and the files read so far */
 dcpk_status sources_open(const char *path, struct sources **out, dcpk_error *error);
 void sources_close(struct sources *sources);
 const char *sources_path(const struct sources *sources); /* the colon list */
+/* Where `name` lies, "FOLDER/NAME", for a message; `name` itself when it is nowhere. */
+void sources_where(const struct sources *sources, const char *name, char *path, size_t capacity);
 
 /* The file `name` ("lib/lamport.lua") of the first folder that has it; owned by sources. ARG for a name that leaves the
  * folders, NOT_FOUND, IO. */

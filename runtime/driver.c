@@ -88,7 +88,11 @@ dcpk_status dcpk_driver_error(const struct dcpk_driver *driver, dcpk_error *erro
     }
     const char *name = NULL, *text = NULL;
     if (driver->error_name == NULL || driver->error_name(result, &name) != DRIVER_OK) name = NULL;
-    if (driver->error_string == NULL || driver->error_string(result, &text) != DRIVER_OK) text = NULL;
+    if (name == NULL && result == DRIVER_STUB_LIBRARY) {
+        name = "CUDA_ERROR_STUB_LIBRARY";
+        text = "this libcuda is the toolkit's stub for linking, not a driver";
+    }
+    if (text == NULL && (driver->error_string == NULL || driver->error_string(result, &text) != DRIVER_OK)) text = NULL;
     dcpk_error_append(error, ": %s: ", symbol);
     if (name != NULL)
         dcpk_error_append(error, "%s", name);

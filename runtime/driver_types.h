@@ -30,6 +30,7 @@ enum { /* CUresult */
        DRIVER_INVALID_VALUE = 1,
        DRIVER_OUT_OF_MEMORY = 2,
        DRIVER_NOT_INITIALIZED = 3,
+       DRIVER_STUB_LIBRARY = 34, /* the toolkit's libcuda for linking: it gives this for every call */
        DRIVER_NO_DEVICE = 100,
        DRIVER_INVALID_DEVICE = 101,
        DRIVER_INVALID_IMAGE = 200,

@@ -3,8 +3,10 @@
  * ends. With fakes of both libraries; with the real nvJitLink where there is one. */
 #include "tests/compilers.h"
 
+#include "gen/library.h"
 #include "tests/fake_open.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,8 +158,30 @@ START_TEST(backend_that_is_missing_is_named_with_the_variable) {
     tiny_fails(backends[_i].name, DCPK_E_TOOLCHAIN, "/nowhere/lib.so", &error);
     ck_assert_msg(strstr(error.text, variable), "%s", error.text);
     setenv(variable, "libm.so.6", 1); /* a library of something else */
-    tiny_fails(backends[_i].name, DCPK_E_TOOLCHAIN, _i == 0 ? "no nvJitLinkVersion" : "no cu", &error);
+    tiny_fails(backends[_i].name, DCPK_E_TOOLCHAIN,
+               _i == 0 ? "/libm.so.6 has no nvJitLinkVersion" : "/libm.so.6 has no cu", &error);
     ck_assert_msg(strstr(error.text, variable), "%s", error.text);
+}
+END_TEST
+
+START_TEST(library_that_is_nowhere_is_said_to_be_where_it_was_looked_for) {
+    struct library library;
+    struct environment environment = {0};
+    struct library_search search = {
+        .what = "thing", .soname = "libnowhere.so.1", .variable = "DCPK_THING", .advice = "install it"};
+    dcpk_error error;
+    dcpk_error_init(&error);
+    ck_assert_int_eq(library_open(&library, &search, &environment, &error), DCPK_E_TOOLCHAIN);
+    ck_assert_msg(strstr(error.text,
+                         "no thing: libnowhere.so.1 is not where the system's loader looks (LD_LIBRARY_PATH, "
+                         "ldconfig); install it or set DCPK_THING to the library ("),
+                  "%s", error.text);
+    ck_assert_int_eq(error.sys_errno, ENOENT);
+    search.toolkit = true;
+    ck_assert_int_eq(library_open(&library, &search, &environment, &error), DCPK_E_TOOLCHAIN);
+    ck_assert_msg(strstr(error.text, "is neither where the system's loader looks (LD_LIBRARY_PATH, ldconfig) nor in "
+                                     "$CUDA_HOME/lib64 or /usr/local/cuda/lib64; "),
+                  "%s", error.text);
 }
 END_TEST
 
@@ -177,6 +201,9 @@ START_TEST(driver_builds_only_for_a_device_that_is_there) {
     tiny_fails("driver", DCPK_E_TOOLCHAIN, "cuInit gave CUDA_ERROR_FAKE (100)", &error);
     ck_assert_int_eq(error.driver_result, 100);
     ck_assert_msg(strstr(error.text, "only where there is a device"), "%s", error.text);
+    driver->fail_with = 34;
+    tiny_fails("driver", DCPK_E_TOOLCHAIN, "cuInit gave CUDA_ERROR_STUB_LIBRARY (34): ", &error);
+    ck_assert_msg(strstr(error.text, "/libfakecuda.so is the toolkit's stub"), "%s", error.text);
     driver->major = 9;
     driver->devices = 8;
 }
@@ -331,6 +358,7 @@ int main(void) {
     tcase_add_loop_test(tc, backend_that_gives_half_a_cubin_makes_no_image, 0, BACKENDS);
     tcase_add_loop_test(tc, backend_that_hangs_is_given_up_in_time, 0, BACKENDS);
     tcase_add_loop_test(tc, backend_that_is_missing_is_named_with_the_variable, 0, BACKENDS);
+    tcase_add_test(tc, library_that_is_nowhere_is_said_to_be_where_it_was_looked_for);
     tcase_add_test(tc, driver_builds_only_for_a_device_that_is_there);
     tcase_add_test(tc, driver_compiles_in_a_primary_context_and_leaves_none);
     tcase_add_test(tc, another_toolchain_is_another_key);

@@ -344,6 +344,27 @@ START_TEST(a_template_error_shows_file_line_and_text) {
 }
 END_TEST
 
+START_TEST(a_compiler_that_is_missing_is_code_3_whichever_it_is) {
+    sh("mkdir t && printf 'kernel{ grid = {1}, block = {32} }\\n' >t/mine.cu.lua && "
+       "DCPK_NVRTC=/nowhere/nvrtc.so DCPK_TEMPLATE_PATH=$PWD/t $dcpk gen mine");
+    expect_failure(3, "/nowhere/nvrtc.so does not open as a library");
+    sh("DCPK_PTXAS=/nowhere/ptxas $dcpk build query_norm heads=2 batch=1");
+    expect_failure(3, "/nowhere/ptxas is not a program");
+    sh("DCPK_TOOLCHAIN=nvjitlink DCPK_NVJITLINK=libm.so.6 $dcpk build query_norm heads=2 batch=1");
+    expect_failure(3, "/libm.so.6 has no nvJitLinkVersion");
+    sh("DCPK_TOOLCHAIN=nvcc $dcpk build query_norm heads=2 batch=1");
+    expect_failure(2, "there is no toolchain 'nvcc'");
+}
+END_TEST
+
+START_TEST(a_kernel_that_is_not_there_is_said_to_be_in_neither_form) {
+    sh("$dcpk gen nobodys");
+    expect_failure(2, "there is no template file nobodys.ptx.lua or nobodys.cu.lua in ");
+    sh("$dcpk gen a2345678901234567890123456789012");
+    expect_failure(2, "'a2345678901234567890123456789012' is no kernel's name: at most 31 of a-z, 0-9 and _");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("command");
     TCase *tests = tcase_create("command");
@@ -362,6 +383,8 @@ int main(void) {
     tcase_add_test(tests, output_that_cannot_be_written_is_code_1);
     tcase_add_test(tests, a_file_is_written_whole_or_not_at_all);
     tcase_add_test(tests, gen_prints_the_same_bytes_everywhere);
+    tcase_add_test(tests, a_compiler_that_is_missing_is_code_3_whichever_it_is);
+    tcase_add_test(tests, a_kernel_that_is_not_there_is_said_to_be_in_neither_form);
     tcase_add_test(tests, a_model_stands_for_its_keys);
     tcase_add_test(tests, ls_names_every_kernel_key_and_domain_of_the_tables);
     tcase_add_test(tests, a_template_error_shows_file_line_and_text);

@@ -18,7 +18,7 @@ START_TEST(cuda_template_without_nvrtc_says_what_is_missing) {
     own_refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0,
                 "/nowhere/libnvrtc.so does not open as a library; DCPK_NVRTC names it");
     setenv("DCPK_NVRTC", "libm.so.6", 1);
-    own_refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "the NVRTC that was found has no nvrtc");
+    own_refused("nvjitlink", DCPK_E_TOOLCHAIN, "", 0, "/libm.so.6 has no nvrtc");
     dcpk_gen *gen = open_with("nvjitlink", 0);
     dcpk_image_free(build_tiny(gen, 1, NULL)); /* a PTX template needs none */
     dcpk_gen_close(gen);
@@ -26,11 +26,12 @@ START_TEST(cuda_template_without_nvrtc_says_what_is_missing) {
 END_TEST
 
 START_TEST(kernel_with_two_templates_is_refused) {
-    char path[160];
+    char path[160], text[400];
     put_own(NULL, STORE);
     snprintf(path, sizeof path, "%s/own.ptx.lua", template_folder);
     put_text(path, "kernel { grid = { 1 }, block = { 32 } }\n|   ret;\n");
-    own_refused("nvjitlink", DCPK_E_TEMPLATE, "", 0, "own.ptx.lua and own.cu.lua are both there");
+    snprintf(text, sizeof text, "own: %s and %s/own.cu.lua are both there", path, template_folder);
+    own_refused("nvjitlink", DCPK_E_TEMPLATE, "", 0, text);
 }
 END_TEST
 

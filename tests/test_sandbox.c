@@ -335,7 +335,7 @@ START_TEST(a_missing_template_says_where_it_was_looked_for) {
     struct expansion none;
     struct expander *expander;
     ck_assert_int_eq(try_expand(NULL, "nothing", &none, &why), DCPK_E_NOT_FOUND);
-    expect_text(why.text, "there is no template file nothing.ptx.lua in /tmp/dcpk-templates-");
+    expect_text(why.text, "there is no template file nothing.ptx.lua or nothing.cu.lua in /tmp/dcpk-templates-");
     ck_assert_int_eq(expander_open("", &expander, &why), DCPK_E_ARG);
     ck_assert_int_eq(expander_open("::", &expander, &why), DCPK_E_ARG);
     ck_assert_int_eq(expander_open(NULL, &expander, &why), DCPK_E_ARG);

@@ -312,7 +312,7 @@ START_TEST(a_kernel_without_a_template_is_told_which_have_one) {
     ck_assert_int_eq(try_expand(NULL, "mla_decode heads=1 batch=1", &none, &why), DCPK_E_NOT_FOUND);
     expect_text(why.text, "mla_decode: this version has no template for it; it has query_norm dcp_value (in ");
     ck_assert_int_eq(try_expand(NULL, "nobodys", &none, &why), DCPK_E_NOT_FOUND);
-    expect_text(why.text, "there is no template file nobodys.ptx.lua in ");
+    expect_text(why.text, "there is no template file nobodys.ptx.lua or nobodys.cu.lua in ");
 }
 END_TEST
 
@@ -340,6 +340,18 @@ static uint32_t line_with(const char *text) {
         line += *c == '\n';
     return line;
 }
+
+START_TEST(a_line_that_calls_twice_is_one_caller) {
+    put_template("lib/in.lua", "local m = {}\nfunction m.leaf()\n|   leaf;\nend\n"
+                               "function m.deep()\n  scope(function() m.leaf() end)\nend\nreturn m\n");
+    ptx_of("local inner = include 'lib/in'\n" KERNEL "inner.deep()\n");
+    const struct line_origin *o = &expanded.origins[line_with("leaf;") - 1];
+    ck_assert_uint_eq(o->line, 3);
+    ck_assert_uint_eq(o->frame_count, 2);
+    ck_assert_uint_eq(expanded.frames[o->frame_first].line, 6);
+    ck_assert_uint_eq(expanded.frames[o->frame_first + 1].line, 3);
+}
+END_TEST
 
 START_TEST(every_line_knows_its_writer_and_the_callers_above) {
     put_template("lib/inner.lua", "local m = {}\n-- two\nfunction m.leaf()\n|   leaf;\nend\nreturn m\n");
@@ -454,6 +466,7 @@ int main(void) {
     tcase_add_test(c, a_template_that_is_no_regular_file_is_named_so);
     tcase_add_test(c, a_kernel_without_a_template_is_told_which_have_one);
     tcase_add_test(c, a_file_digest_is_xxh3_of_its_bytes);
+    tcase_add_test(c, a_line_that_calls_twice_is_one_caller);
     tcase_add_test(c, every_line_knows_its_writer_and_the_callers_above);
     tcase_add_test(c, blame_shows_both_lines_and_the_frames);
     tcase_add_test(c, an_error_in_a_helper_names_the_call);

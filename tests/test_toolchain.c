@@ -210,7 +210,7 @@ START_TEST(toolchain_that_is_missing_is_named) {
     dcpk_gen_close(gen);
     setenv("DCPK_TOOLCHAIN", "nvcc", 1);
     dcpk_gen_options options = {.size = sizeof options, .template_path = template_folder, .cache_dir = ""};
-    ck_assert_int_eq(dcpk_gen_open(&options, &gen, &error), DCPK_E_TOOLCHAIN);
+    ck_assert_int_eq(dcpk_gen_open(&options, &gen, &error), DCPK_E_ARG);
     ck_assert_msg(strstr(error.text, "'nvcc'") && strstr(error.text, "ptxas, nvjitlink, driver"), "%s", error.text);
     ck_assert_ptr_null(gen);
 }

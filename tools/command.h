@@ -64,7 +64,7 @@ enum exit_code usage_error(const struct command_line *line, const char *format, 
 /* Prints what a failed library call says, its status and advice. */
 void complain_error(const dcpk_error *error);
 /* The exit code that a library error means: USAGE when it refuses what was asked for (an argument, a spec, an
- * architecture), MISSING when no toolchain is there. gen may be NULL. */
+ * architecture), MISSING when no toolchain is there, or not the library that a template needs. gen may be NULL. */
 enum exit_code exit_of_error(dcpk_gen *gen, const dcpk_error *error);
 /* The log callback of the command: to stderr, at DCPK_LOG's level. */
 void log_line(void *self, int level, const char *text);

@@ -4,6 +4,7 @@
  * are shown as '?', so that a message cannot drive a terminal. No colour. */
 #include "command.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ void complain_error(const dcpk_error *error) {
 
 enum exit_code exit_of_error(dcpk_gen *gen, const dcpk_error *error) {
     if (error->code == DCPK_E_ARG || error->code == DCPK_E_SPEC || error->code == DCPK_E_ARCH) return EXIT_USAGE;
+    if (error->code == DCPK_E_TOOLCHAIN && error->sys_errno == ENOENT) return EXIT_MISSING;
     if (error->code != DCPK_E_TOOLCHAIN || gen == NULL) return EXIT_WORK;
     const char *toolchain = NULL; /* a compiler that refuses is work that failed; none at all is another matter */
     return dcpk_gen_toolchain(gen, &toolchain, NULL) == DCPK_OK ? EXIT_WORK : EXIT_MISSING;

@@ -90,7 +90,7 @@ enum exit_code words_preset(const struct command_line *line, dcpk_gen *gen, cons
 enum exit_code words_spec(const struct command_line *line, dcpk_gen *gen, dcpk_spec *spec) {
     if (line->word_count == 0) return usage_error(line, "which kernel? 'dcpk ls' names them");
     if (!kernel_name_well_formed(line->words[0]))
-        return usage_error(line, "'%s' is no kernel's name: a-z, 0-9 and _ only ('dcpk ls' names the kernels)",
+        return usage_error(line, "'%s' is no kernel's name: at most 31 of a-z, 0-9 and _ ('dcpk ls' names the kernels)",
                            line->words[0]);
     dcpk_error error;
     dcpk_error_init(&error);

@@ -89,10 +89,14 @@ ENTRY(cuDriverGetVersion, int *version) {
     return DRIVER_OK;
 }
 ENTRY(cuGetErrorString, cu_result result, const char **text) {
+    *text = NULL;
+    if (result == DRIVER_STUB_LIBRARY) return DRIVER_STUB_LIBRARY; /* as the stub does */
     *text = result == DRIVER_OUT_OF_MEMORY ? "out of memory" : "a fake failure";
     return DRIVER_OK;
 }
 ENTRY(cuGetErrorName, cu_result result, const char **text) {
+    *text = NULL;
+    if (result == DRIVER_STUB_LIBRARY) return DRIVER_STUB_LIBRARY;
     *text = result == DRIVER_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
     return DRIVER_OK;
 }
