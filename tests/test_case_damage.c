@@ -51,7 +51,7 @@ START_TEST(page_ids_and_slots_keep_their_rules) {
     ck_assert_mem_eq(model_find(&model, "rank1.block_table")->data, table, sizeof table);
     ck_assert_mem_eq(model_find(&model, "rank0.slots")->data, zero, sizeof zero);
     ck_assert_mem_eq(model_find(&model, "rank1.slots")->data, one, sizeof one);
-    number_refused("rank1.block_table", 0, 4, "rank1.block_table[0][0] is 4|0 to 3");
+    number_refused("rank1.block_table", 0, 4, "rank1.block_table[0][0] is 4|the cache has 4 pages");
     number_refused("rank1.block_table", 0, -1, "rank1.block_table[0][0] is -1");
     number_refused("rank0.block_table", 4, INT32_MAX, "rank0.block_table[1][1] is 2147483647");
     number_refused("rank0.block_table", 3, INT32_MIN, "rank0.block_table[1][0] is -2147483648");
@@ -63,7 +63,7 @@ START_TEST(page_ids_and_slots_keep_their_rules) {
     number_refused("rank0.slots", 2, INT64_MIN, "rank0.slots[2]");
     number_refused("rank0.slots", 2, -1, "rank0.slots[2] is -1|position 38|at 19");
     number_refused("rank0.slots", 2, 18, "rank0.slots[2] is 18|at 19");
-    number_refused("rank0.slots", 0, 3 * 16 + 1, "rank0.slots[0] is 49|at -1"); /* the other rank's token */
+    number_refused("rank0.slots", 0, 3 * 16 + 1, "rank0.slots[0] is 49|so it is -1"); /* the other rank's token */
     number_refused("rank1.slots", 3, 3 * 16 + 1, "rank1.slots[3] is 49|at 19");
     /* Both requests store into one page at one place: 5 and 37 tokens end at local 2 and 18, of one page. */
     int32_t *shared = model_find(&model, "rank0.block_table")->data;
@@ -84,8 +84,8 @@ START_TEST(totals_that_no_table_holds_are_refused_at_once) {
     number_refused("totals", 1, 97, "totals[1] is 97|room for 96");
     number_refused("totals", 0, 96, "block_table[0][1] is -1");
     number_refused("totals", 1, 66, "rank0.block_table[1][2] is -1");
-    number_refused("totals", 1, 0, "rank0.slots[2] is 19|at -1"); /* padding stores nothing */
-    number_refused("totals", 1, INT32_MIN, "rank0.slots[2] is 19|at -1");
+    number_refused("totals", 1, 0, "rank0.slots[2] is 19|so it is -1"); /* padding stores nothing */
+    number_refused("totals", 1, INT32_MIN, "rank0.slots[2] is 19|so it is -1");
     number_refused("totals", 1, 1, "rank0.slots[2]");
     int32_t *totals = model_find(&model, "totals")->data;
     memset(model_find(&model, "rank0.slots")->data, 0xFF, 32);
