@@ -39,8 +39,8 @@ enum dcpk_status_code {
  * A successful call leaves it untouched. Not shared between threads at the same time. */
 typedef struct dcpk_error {
     uint32_t size;
-    dcpk_status code;        /* one of dcpk_status_code */
-    int32_t sys_errno;       /* errno of the failed system call, else 0; TOOLCHAIN with ENOENT: the compiler is not there */
+    dcpk_status code;  /* one of dcpk_status_code */
+    int32_t sys_errno; /* errno of the failed system call, else 0; TOOLCHAIN with ENOENT: the compiler is not there */
     int32_t driver_result;   /* CUresult of the failed driver call, else 0 */
     uint32_t template_line;  /* 1-based line in template_file, 0 when no template is to blame */
     char template_file[124]; /* path below the template folder, "" when no template is to blame */
