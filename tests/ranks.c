@@ -46,7 +46,7 @@ void ranks_are_armed(struct scenario *s, uint32_t uses) {
     dcpk_error error;
     dcpk_error_init(&error);
     for (int32_t r = 0; r < RANKS; r++) {
-        struct scenario_scan scan;
+        struct box_scan scan;
         MUST(scenario_scan(s, r, &scan, &error));
         ck_assert_msg(scan.first[0] == '\0', "rank %d: %s", r, scan.first);
         ck_assert_uint_eq(scan.next, uses);

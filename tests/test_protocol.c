@@ -208,7 +208,7 @@ START_TEST(abort_of_one_rank_reaches_all) {
     others_leave(s, &stops[1]); /* within rank 0's bound, not their own */
     rank_comes_back(s, &stops[1]);
     for (int32_t r = 0; r < RANKS; r++) {
-        struct scenario_scan scan;
+        struct box_scan scan;
         ck_assert_int_eq(ranks_status(s, r).by_rank, 0);
         ck_assert_int_eq(scenario_scan(s, r, &scan, NULL), DCPK_OK);
         ck_assert_uint_eq(scan.abort, 1); /* rank 0, and one */
@@ -306,7 +306,7 @@ START_TEST(dead_box_moves_no_counter_and_no_word) {
     stop_rank(s, &stops[1], 0);
     others_leave(s, &stops[1]);
     for (int32_t r = 0; r < RANKS; r += 2) {
-        struct scenario_scan scan;
+        struct box_scan scan;
         struct scenario_check check;
         MUST(scenario_scan(s, r, &scan, &error));
         ck_assert_uint_eq(scan.next, 1);
@@ -324,7 +324,7 @@ END_TEST
 
 START_TEST(rearm_without_a_rank_fails_and_refills_nothing) {
     dcpk_error error;
-    struct scenario_scan before, after;
+    struct box_scan before, after;
     int32_t joined[RANKS] = {1, 0, 1};
     dcpk_error_init(&error);
     struct scenario *s = ranks_open("", HOW_PIECES, DCPKCPU_FAIR, 0);

@@ -10,11 +10,11 @@
 #include "layer_make.h"
 #include "layer_run.h"
 #include "run_report.h"
+#include "tool_error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_ORDERED, OPT_SHARES, OPT_SAVE, OPT_INJECT, OPT_JSON };
@@ -253,12 +253,6 @@ static enum exit_code read_words(const struct command_line *line, dcpk_gen *gen,
     return code;
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* The last step as a case: its cache as it was before the step, its results as the reference has them. */
 static enum exit_code save(const struct command_line *line, struct layer_case *layer, const struct layer_run *run) {
     struct layer_step *step = &layer->steps[layer->step_count - 1];
@@ -315,7 +309,7 @@ static enum exit_code judge(const struct command_line *line, struct layer_run *r
                               .schedule_seed = plan->choice.cpu.seed,
                               .dcp = layer->dcp,
                               .steps = layer->step_count,
-                              .seconds = now() - begin,
+                              .seconds = tool_now() - begin,
                               .json = line->values[OPT_JSON] != NULL,
                               .bounds = &bounds,
                               .judged = &judged};
@@ -402,7 +396,7 @@ static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen
 }
 
 static enum exit_code run(const struct command_line *line) {
-    double begin = now();
+    double begin = tool_now();
     char path[8192];
     struct run_plan *plan = must(calloc(1, sizeof *plan));
     dcpk_gen *gen = NULL;

@@ -2,6 +2,7 @@
  * May call: include/dcpk and the run's other files. Must not: know a kernel's arithmetic. */
 #include <tools/layer_run_inside.h>
 
+#include <tools/box_scan.h>
 #include <tools/tool_error.h>
 
 #include <stdarg.h>
@@ -167,61 +168,27 @@ void layer_run_close(struct layer_run *run) {
 
 /* ---- running ------------------------------------------------------------------------------------- */
 
-static uint64_t count_disarmed(const uint32_t *words, uint64_t count, uint32_t armed, uint64_t *first) {
-    uint64_t wrong = 0;
-    for (uint64_t i = count; i-- > 0;) {
-        if (words[i] != armed) {
-            *first = i;
-            wrong++;
-        }
-    }
-    return wrong;
-}
-
 /* Every mailbox word armed again, the counters where the uses leave them, nobody dead. */
-static dcpk_status scan_box(struct layer_run *run, int32_t r, dcpk_error *error) {
+static dcpk_status scan_rank(struct layer_run *run, int32_t r, dcpk_error *error) {
     const struct layer_case *l = run->layer;
     dcpk_box_shape shape = {
         .size = sizeof shape, .dcp = l->dcp, .heads = l->heads, .cap = run->base.cap, .qh = run->base.qh};
-    dcpk_box_layout layout = {.size = sizeof layout};
-    dcpk_status status = dcpk_box_layout_of(&shape, &layout, error);
-    char *bytes = status == DCPK_OK ? malloc(layout.shared_bytes) : NULL;
+    struct box_scan scan;
+    dcpk_status status = box_scan(run->group.rank[r].device, run->group.rank[r].box, &shape, &scan, error);
     if (status == DCPK_OK) {
-        status = bytes ? dcpk_mem_read(run->group.rank[r].device, bytes, dcpk_box_base(run->group.rank[r].box),
-                                       layout.shared_bytes, error)
-                       : tool_fail(error, DCPK_E_NOMEM, "no memory to read a box");
-    }
-    if (status == DCPK_OK && bytes) {
-        uint64_t slots = 2 * (uint64_t)l->dcp * (uint64_t)run->base.cap * (uint64_t)l->heads;
-        const uint32_t *control = (const uint32_t *)(const void *)(bytes + layout.control);
         uint32_t opened = run->rank[r].opened;
-        layer_blame(run, control[0] != opened || control[1] != opened - 1 || control[2] != 0,
-                    "rank %d: control block after %u uses: next %u, current %u, abort %u", r, opened, control[0],
-                    control[1], control[2]);
-        const struct {
-            const char *name;
-            uint64_t offset, words;
-            uint32_t armed;
-        } parts[] = {{"query", layout.q, 2 * (uint64_t)run->base.cap * (uint64_t)run->base.qh * LAYER_TOKEN / 4, ~0u},
-                     {"partial", layout.partial, slots * REF_LATENT / 2, 0x80000000u},
-                     {"LSE", layout.lse, slots, ~0u},
-                     {"ledger", layout.ledger, 2 * (uint64_t)l->dcp, ~0u}};
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-            uint64_t first = 0;
-            const uint32_t *words = (const uint32_t *)(const void *)(bytes + parts[i].offset);
-            uint64_t wrong = count_disarmed(words, parts[i].words, parts[i].armed, &first);
-            layer_blame(run, wrong, "rank %d: %s mailbox: word %llu is %08x, armed is %08x", r, parts[i].name,
-                        (unsigned long long)first, words[first], parts[i].armed);
-        }
+        layer_blame(run, scan.next != opened || scan.current != opened - 1 || scan.abort != 0,
+                    "rank %d: control block after %u uses: next %u, current %u, abort %u", r, opened, scan.next,
+                    scan.current, scan.abort);
+        layer_blame(run, scan.q + scan.partial + scan.lse + scan.ledger, "rank %d: %s", r, scan.first);
     }
-    free(bytes);
     return status;
 }
 
 static dcpk_status scan_all(struct layer_run *run, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     for (int32_t r = 0; r < run->group.dcp && run->group.dcp > 1 && status == DCPK_OK; r++) {
-        status = scan_box(run, r, error);
+        status = scan_rank(run, r, error);
     }
     return status;
 }

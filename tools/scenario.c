@@ -200,7 +200,7 @@ static dcpk_status sync_all(const struct scenario *s, dcpk_error *error) {
 static dcpk_status scan_all(struct scenario *s, int32_t use, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     for (int32_t r = 0; r < s->dcp && s->dcp > 1 && status == DCPK_OK; r++) {
-        struct scenario_scan scan;
+        struct box_scan scan;
         uint32_t opened = s->ranks[r].opened;
         status = scenario_scan(s, r, &scan, error);
         if (status == DCPK_OK && (scan.next != opened || scan.current != opened - 1 || scan.abort != 0)) {

@@ -13,6 +13,7 @@
 #include <dcpk/gen.h>
 #include <dcpk/layer.h>
 #include <stdbool.h>
+#include <tools/box_scan.h>
 #include <tools/kernel_set.h>
 
 /* Inputs beyond the ordinary, each switched on by its bit. */
@@ -83,13 +84,6 @@ struct scenario_check {
     char first[256];                      /* the first thing wrong, "" when nothing is */
 };
 
-/* What a scan of a rank's whole box found. wrong words add to scenario_wrong. */
-struct scenario_scan {
-    uint64_t q, partial, lse, ledger; /* words that are not their sentinel */
-    uint32_t next, current, abort;
-    char first[160];
-};
-
 enum scenario_phase { PHASE_NORM, PHASE_PUSH, PHASE_WAIT, PHASE_DECODE, PHASE_VALUE, PHASE_MERGE, PHASE_COUNT };
 
 struct scenario;
@@ -123,7 +117,7 @@ dcpk_status scenario_sync(struct scenario *scenario, int32_t rank, dcpk_error *e
 dcpk_status scenario_check(struct scenario *scenario, int32_t use, int32_t rank, struct scenario_check *check,
                            dcpk_error *error);
 /* The words that differ add to scenario_wrong's sum. */
-dcpk_status scenario_scan(struct scenario *scenario, int32_t rank, struct scenario_scan *scan, dcpk_error *error);
+dcpk_status scenario_scan(struct scenario *scenario, int32_t rank, struct box_scan *scan, dcpk_error *error);
 /* The rank's output of a use, [batch, heads*128] BF16, read by the last scenario_check of that use and rank. */
 const uint16_t *scenario_output(const struct scenario *scenario, int32_t use, int32_t rank);
 /* Re-arms every box (joined as in dcpk_box_rearm_all) and forgets the uses launched so far. */

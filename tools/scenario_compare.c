@@ -242,25 +242,9 @@ dcpk_status scenario_check(struct scenario *s, int32_t index, int32_t r, struct 
 
 /* ---- mailboxes ----------------------------------------------------------------------------------- */
 
-static uint64_t count_disarmed(const char *name, const uint32_t *words, uint64_t count, uint32_t armed,
-                               struct scenario_scan *scan) {
-    uint64_t wrong = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        if (words[i] != armed) {
-            if (scan->first[0] == '\0') {
-                snprintf(scan->first, sizeof scan->first, "%s mailbox: word %llu is %08x, armed is %08x", name,
-                         (unsigned long long)i, words[i], armed);
-            }
-            wrong++;
-        }
-    }
-    return wrong;
-}
-
-dcpk_status scenario_scan(struct scenario *s, int32_t r, struct scenario_scan *scan, dcpk_error *error) {
+dcpk_status scenario_scan(struct scenario *s, int32_t r, struct box_scan *scan, dcpk_error *error) {
     struct rank *rank = &s->ranks[r];
-    struct scenario_scan own = {0};
-    dcpk_box_layout layout = {.size = sizeof layout};
+    struct box_scan own = {0};
     dcpk_box_shape shape = {
         .size = sizeof shape, .dcp = s->dcp, .heads = s->heads, .cap = s->base.cap, .qh = s->base.qh};
     scan = scan ? scan : &own;
@@ -268,34 +252,9 @@ dcpk_status scenario_scan(struct scenario *s, int32_t r, struct scenario_scan *s
     if (!rank->box) {
         return DCPK_OK;
     }
-    dcpk_status status = dcpk_box_layout_of(&shape, &layout, error);
-    if (status != DCPK_OK) {
-        return status;
-    }
-    char *bytes = malloc(layout.shared_bytes);
-    status = bytes ? dcpk_mem_read(rank->device, bytes, dcpk_box_base(rank->box), layout.shared_bytes, error)
-                   : tool_fail(error, DCPK_E_NOMEM, "no memory to read a box");
-    if (bytes && status == DCPK_OK) {
-        uint64_t cap = (uint64_t)s->base.cap, slots = 2 * (uint64_t)s->dcp * cap * (uint64_t)s->heads;
-        const uint32_t *control = (const uint32_t *)(const void *)(bytes + layout.control);
-        scan->next = control[0];
-        scan->current = control[1];
-        scan->abort = control[2];
-        const struct {
-            const char *name;
-            uint64_t offset, words;
-            uint32_t armed;
-            uint64_t *count;
-        } parts[] = {{"query", layout.q, 2 * cap * (uint64_t)s->base.qh * REF_HEAD_BYTES / 4, 0xFFFFFFFFu, &scan->q},
-                     {"partial", layout.partial, slots * REF_LATENT / 2, 0x80000000u, &scan->partial},
-                     {"LSE", layout.lse, slots, 0xFFFFFFFFu, &scan->lse},
-                     {"ledger", layout.ledger, 2 * (uint64_t)s->dcp, 0xFFFFFFFFu, &scan->ledger}};
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-            const uint32_t *words = (const uint32_t *)(const void *)(bytes + parts[i].offset);
-            *parts[i].count = count_disarmed(parts[i].name, words, parts[i].words, parts[i].armed, scan);
-        }
+    dcpk_status status = box_scan(rank->device, rank->box, &shape, scan, error);
+    if (status == DCPK_OK) {
         scenario_blame(s, scan->q + scan->partial + scan->lse + scan->ledger, -1, r, scan->first);
     }
-    free(bytes);
     return status;
 }
