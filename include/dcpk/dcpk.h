@@ -4,6 +4,7 @@
 #include <dcpk/base.h>
 #include <dcpk/spec.h>
 #include <dcpk/image.h>
+#include <dcpk/pack.h>
 #include <dcpk/runtime.h>
 #include <dcpk/box.h>
 #include <dcpk/layer.h>

@@ -26,6 +26,13 @@ typedef struct dcpk_gen_options {
     uint32_t lock_timeout_ms;    /* 0: $DCPK_LOCK_TIMEOUT, then 60000 */
     dcpk_log_fn *log;
     void *log_self;
+    /* Which layers a build may use: "auto": packs, then the cache, then compile; "never": packs, then the cache, never
+     * a compiler; "force": compile, whatever packs and cache hold, and replace the cache's entry. NULL: $DCPK_JIT, then
+     * auto. */
+    const char *jit;
+    const char *aot_path; /* colon list of packs; NULL: $DCPK_AOT_PATH; "": none. A pack made from other templates or by
+                             another version is used, with one warning that says so */
+    uint64_t cache_max;   /* bytes that the cache folder may hold; 0: $DCPK_CACHE_MAX, then 2 GiB */
 } dcpk_gen_options;
 
 /* Reads the environment once. Opening finds no compiler and touches no cache: first use does. */
@@ -46,7 +53,7 @@ DCPK_API dcpk_status dcpk_gen_expand(dcpk_gen *gen, const dcpk_spec *spec, dcpk_
 typedef struct dcpk_build_report {
     uint32_t size;
     char key[33];      /* 32 hex digits */
-    uint32_t hit;      /* 0 compiled, 1 from this process, 2 from the cache folder */
+    uint32_t hit;      /* 0 compiled, 1 from this process, 2 from the cache folder, 3 from a pack */
     uint32_t compiled; /* compiler processes this call started */
     uint32_t cached;   /* 1 when the cache folder holds the entry now */
     uint32_t ptx_lines;
@@ -54,10 +61,28 @@ typedef struct dcpk_build_report {
     double expand_ms, compile_ms, total_ms;
 } dcpk_build_report;
 
-/* spec -> image, through the cache. report may be NULL. Any failure gives no image. A cache that cannot
- * be written costs one log warning, not the build. */
+/* spec -> image, through the layers that options.jit allows. report may be NULL. Any failure gives no image. A cache
+ * that cannot be written costs one log warning, not the build. A miss under "never" is NOT_FOUND: it names the spec,
+ * its key (where a toolchain could be identified; a cache can be searched only then), the layers searched and the
+ * nearest entries. */
 DCPK_API dcpk_status dcpk_gen_build(dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **out, dcpk_build_report *report,
                                     dcpk_error *error);
+
+/* Builds many specs, `jobs` at a time (0: one a CPU, at most 16), so that later builds of this gen find them at once:
+ * the warm-up of an engine, the body of an ahead-of-time build. visit (may be NULL) is called in the caller's thread,
+ * once a spec, in the order they end; non-zero stops: what runs is finished, nothing more begins. image is borrowed for
+ * the call, NULL where this spec failed and `reason` says why. Returns the first failure in spec order, after all have
+ * been tried. */
+typedef struct dcpk_warm_result {
+    uint32_t size;
+    uint32_t index; /* of specs */
+    dcpk_image *image;
+    const dcpk_build_report *report;
+    const dcpk_error *reason;
+} dcpk_warm_result;
+DCPK_API dcpk_status dcpk_gen_warm(dcpk_gen *gen, const dcpk_spec *specs, uint32_t count, uint32_t jobs,
+                                   int32_t (*visit)(void *self, const dcpk_warm_result *result), void *self,
+                                   dcpk_error *error);
 
 /* The preimages of both keys (design: direct and content), for people. */
 DCPK_API dcpk_status dcpk_gen_explain(dcpk_gen *gen, const dcpk_spec *spec, dcpk_text *out, dcpk_error *error);
@@ -77,7 +102,7 @@ DCPK_API dcpk_status dcpk_gen_model_info(dcpk_gen *gen, const char *model, dcpk_
 /* "name heads=.. ... source" lines of all presets. */
 DCPK_API dcpk_status dcpk_gen_models(dcpk_gen *gen, dcpk_text *out, dcpk_error *error);
 
-/* A provider over gen: thread-safe (calls are serialised). Lives as long as gen. */
+/* A provider over gen: thread-safe (calls are serialised); its prepare is dcpk_gen_warm. Lives as long as gen. */
 DCPK_API dcpk_status dcpk_gen_provider(dcpk_gen *gen, dcpk_provider *out, dcpk_error *error);
 
 /* The cache folder in use, "" for memory only. Static as long as gen lives. */
@@ -103,6 +128,23 @@ DCPK_API dcpk_status dcpk_cache_clear(dcpk_gen *gen, uint64_t *removed, dcpk_err
 
 /* The toolchain that builds would use: "ptxas 13.0.88 (build ...)". Static as long as gen lives. */
 DCPK_API dcpk_status dcpk_gen_toolchain(dcpk_gen *gen, const char **text, dcpk_error *error);
+
+/* One way to assemble PTX, or to compile CUDA C++ (nvrtc), as it is found on this machine. Strings are valid during the
+ * callback. */
+typedef struct dcpk_toolchain_info {
+    uint32_t size;
+    const char *name;   /* ptxas, nvjitlink, driver, nvrtc */
+    dcpk_status status; /* DCPK_OK: usable; else why not */
+    const char *reason; /* the message for status, "" when usable */
+    const char *text;   /* "ptxas 13.0.88 (build ...)", "" when not usable */
+    const char *path;   /* the program or library, "" when not known */
+    int32_t chosen;     /* 1: what builds of this gen use */
+    uint32_t arch_count;
+    const char *const *archs; /* of the architecture table: those that it can build */
+} dcpk_toolchain_info;
+/* Visits all four; stops when visit returns non-zero. Starts compilers to learn what they are; compiles nothing. */
+DCPK_API dcpk_status dcpk_gen_toolchains(dcpk_gen *gen, int32_t (*visit)(void *self, const dcpk_toolchain_info *info),
+                                         void *self, dcpk_error *error);
 
 #ifdef __cplusplus
 }

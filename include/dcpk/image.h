@@ -63,6 +63,8 @@ typedef struct dcpk_provider {
     uint32_t size;
     void *self;
     dcpk_status (*get)(void *self, const dcpk_spec *spec, dcpk_image **out, dcpk_error *error);
+    /* May be NULL. Many specs are about to be asked for: makes them together, so that each get is quick. */
+    dcpk_status (*prepare)(void *self, const dcpk_spec *specs, uint32_t count, dcpk_error *error);
 } dcpk_provider;
 
 #ifdef __cplusplus

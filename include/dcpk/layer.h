@@ -36,6 +36,12 @@ typedef struct dcpk_layer_options {
     int32_t form; /* enum dcpk_layer_form; poll, store_qc, rope, q_lora, ... of base are mla_query's */
 } dcpk_layer_options;
 
+/* The resolved specs whose images dcpk_layer_open would ask its provider for, in launch order: what an ahead-of-time
+ * build or a warm-up wants. Reads base, decode (NULL or not) and form of options; sms left open is the architecture's.
+ * ARG where capacity is too small (DCPK_LAYER_MAX_SPECS never is). */
+enum { DCPK_LAYER_MAX_SPECS = 8 };
+DCPK_API dcpk_status dcpk_layer_specs(const dcpk_layer_options *options, dcpk_spec *specs, uint32_t capacity,
+                                      uint32_t *count, dcpk_error *error);
 /* Loads the kernels. ARG for an event_ordered box: a step launches one rank's whole use, and such a box wants the
  * phases of all ranks in order. Drive it with dcpk_kernel_launch, one phase after the other with all ranks inside, each
  * after events of the one before: every rank's query_push or mla_query; every rank's query_wait, decode and push half

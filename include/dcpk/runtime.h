@@ -79,6 +79,12 @@ DCPK_API dcpk_status dcpk_device_sync(dcpk_device *device, dcpk_error *error);
  * that fits. The kernel keeps a reference on the image. */
 DCPK_API dcpk_status dcpk_kernel_load(dcpk_device *device, dcpk_image *image, void *stream, dcpk_kernel **out,
                                       dcpk_error *error);
+/* The warm-up of an engine, before it captures: every spec (resolved) is asked of the provider (its prepare first,
+ * where it has one) and loaded. All or nothing: after a failure, whose message names the spec, kernels holds NULLs.
+ * CAPTURING, before anything is built, while `stream` (may be NULL) captures. kernels: count handles, the caller's to
+ * free. */
+DCPK_API dcpk_status dcpk_kernel_warm(dcpk_device *device, const dcpk_provider *provider, const dcpk_spec *specs,
+                                      uint32_t count, void *stream, dcpk_kernel **kernels, dcpk_error *error);
 /* Unloads; BOX_BUSY while a capture is known to use it, or while the driver says that its device still works. A call
  * that fails leaves the kernel valid and may be repeated. Where the context is lost (a sticky error: a fault, a context
  * that was destroyed) nothing can be given back to it: what was held is given up and the call is OK. NULL is fine. */
