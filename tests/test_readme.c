@@ -54,6 +54,24 @@ START_TEST(readme_lists_every_environment_variable_and_no_other) {
 }
 END_TEST
 
+/* The command prints the tables; what it would put into the README is there already, byte for byte. */
+START_TEST(readme_tables_of_keys_variables_and_statuses_are_printed_by_the_command) {
+    char program[4096], line[9000], copy[] = "/tmp/dcpk-readme-XXXXXX";
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    ck_assert_int_gt(length, 0);
+    program[length] = '\0';
+    int fd = mkstemp(copy);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    snprintf(line, sizeof line,
+             "cp README.md %s && tools/readme_tables \"$(dirname '%s')/../dcpk\" %s && diff README.md %s >&2", copy,
+             program, copy, copy);
+    int rc = system(line); /* NOLINT: our own words */
+    unlink(copy);
+    ck_assert_msg(rc == 0, "README.md is behind the code: run tools/readme_tables build/dcpk");
+}
+END_TEST
+
 static const struct reader {
     const char *name, *reader;
 } documented[] = {
@@ -160,6 +178,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, read_readme, NULL);
     tcase_add_test(tests, readme_lists_every_status_and_no_other);
     tcase_add_test(tests, readme_lists_every_environment_variable_and_no_other);
+    tcase_add_test(tests, readme_tables_of_keys_variables_and_statuses_are_printed_by_the_command);
     tcase_add_test(tests, the_environment_table_names_what_each_room_reads);
     tcase_add_test(tests, readme_names_functions_folders_and_targets_that_exist);
     tcase_add_test(tests, readme_shows_commands_and_options_that_exist);

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON };
-static const struct option_row options[] = {[OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"}};
+enum { OPT_JSON, OPT_MARKDOWN };
+static const struct option_row options[] = {[OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
+                                            [OPT_MARKDOWN] = {"markdown", 0, NULL, "tables as the README has them"}};
 
 static const char *const kernels[] = {
 #define K(name, number, box, summary) #name,
@@ -176,6 +177,8 @@ static bool wanted(const struct command_line *line, const struct list *list) {
 
 static enum exit_code run(const struct command_line *line) {
     if (line->word_count > 1) return usage_error(line, "one list at a time, or none for kernels and keys");
+    if (line->values[OPT_JSON] != NULL && line->values[OPT_MARKDOWN] != NULL)
+        return usage_error(line, "--json or --markdown, not both");
     bool any = false, first = true;
     for (size_t i = 0; i < LISTS; i++)
         any = any || wanted(line, &lists[i]);
@@ -192,7 +195,7 @@ static enum exit_code run(const struct command_line *line) {
             json_object_set_new(all, lists[i].name, table_json(table));
         } else {
             if (!first) putchar('\n');
-            table_print(table, stdout);
+            (line->values[OPT_MARKDOWN] != NULL ? table_markdown : table_print)(table, stdout);
             first = false;
         }
         table_free(table);

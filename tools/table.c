@@ -97,6 +97,27 @@ void table_print(const struct table *table, FILE *to) {
     free(widths);
 }
 
+static void print_markdown_cell(FILE *to, const char *text, int code) {
+    fputs(code ? " `" : " ", to);
+    for (; *text != '\0'; text++)
+        fprintf(to, *text == '|' ? "\\%c" : "%c", *text);
+    fputs(code ? "` |" : " |", to);
+}
+
+void table_markdown(const struct table *table, FILE *to) {
+    fputc('|', to);
+    for (size_t c = 0; c < table->count; c++)
+        print_markdown_cell(to, table->columns[c].title, 0);
+    fputs("\n|", to);
+    for (size_t c = 0; c < table->count; c++)
+        fputs("---|", to);
+    for (size_t i = 0; i < table->used; i++) {
+        if (i % table->count == 0) fputs("\n|", to);
+        print_markdown_cell(to, table->cells[i].text, i % table->count == 0);
+    }
+    fputc('\n', to);
+}
+
 json_t *table_json(const struct table *table) {
     json_t *rows = must(json_array());
     for (size_t i = 0; i + table->count <= table->used; i += table->count) {
