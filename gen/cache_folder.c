@@ -3,6 +3,7 @@
 #include "gen/cache.h"
 
 #include "runtime/error.h"
+#include "runtime/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,17 +38,14 @@ void cache_close(struct cache *cache) {
 }
 
 dcpk_status cache_trust(const struct cache *cache, const struct stat *st, const char *name, dcpk_error *error) {
-    const char *slash = *name ? "/" : "";
-    if (st->st_uid != cache->user && st->st_uid != 0 && (int64_t)st->st_uid != cache->trusted)
-        return dcpk_error_set(error, DCPK_E_UNTRUSTED,
-                              "%s%s%s belongs to user %u, who could put other code into it; run: chown -R %u '%s' (or "
-                              "set DCPK_CACHE_TRUST_UID=%u, or DCPK_CACHE_DIR to another folder)",
-                              cache->path, slash, name, st->st_uid, cache->user, cache->path, st->st_uid);
-    if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return dcpk_error_set(error, DCPK_E_UNTRUSTED,
-                              "%s%s%s may be written by %s (mode %04o); run: chmod -R go-w '%s'", cache->path, slash,
-                              name, st->st_mode & S_IWOTH ? "everyone" : "its group", st->st_mode & 07777, cache->path);
-    return DCPK_OK;
+    char path[4200];
+    snprintf(path, sizeof path, "%s%s%s", cache->path, *name ? "/" : "", name);
+    struct trust trust = {.user = cache->user,
+                          .also = cache->trusted,
+                          .whole = true,
+                          .fix = cache->path,
+                          .elsewhere = ", or DCPK_CACHE_DIR to another folder"};
+    return trust_check(&trust, st, path, error);
 }
 
 /* Makes the folder and the missing ones above it, all 0700. What fails above shows when the last one is made. */

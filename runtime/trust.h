@@ -1,0 +1,26 @@
+/* trust.h - who may own files that hold code: one rule, and one set of words, for the cache's folders and entries and
+ * for packs. Internal to runtime and gen. */
+#ifndef DCPK_RUNTIME_TRUST_H
+#define DCPK_RUNTIME_TRUST_H
+
+#include <dcpk/base.h>
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+struct trust {
+    uid_t user;            /* the effective user */
+    int64_t also;          /* one more owner, -1: none */
+    bool whole;            /* the fix is of a folder with all that is in it */
+    const char *fix;       /* the path that chown and chmod in the message take */
+    const char *elsewhere; /* ", or ...": what else helps, for the message; "" */
+};
+
+/* OK, or UNTRUSTED: the owner is neither the user, nor root, nor `also`, or group or others may write. path: what st is
+ * of, for the message. */
+dcpk_status trust_check(const struct trust *trust, const struct stat *st, const char *path, dcpk_error *error);
+
+/* The value of DCPK_CACHE_TRUST_UID: NULL is none, -1. False for anything but a user's number. */
+bool trust_uid(const char *text, int64_t *uid);
+
+#endif
