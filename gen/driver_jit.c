@@ -60,6 +60,7 @@ static void jit_close(struct toolchain *toolchain) {
     struct opened *opened = toolchain->library;
     if (opened) library_close(&opened->library);
     free(opened);
+    free(toolchain->path);
     *toolchain = (struct toolchain){0};
 }
 
@@ -71,6 +72,7 @@ static dcpk_status jit_open(struct toolchain *toolchain, const struct toolchain_
     toolchain->library = opened;
     dcpk_status status = library_open(&opened->library, &search, place->environment, error);
     if (status != DCPK_OK) return status;
+    if (opened->library.path && opened->library.path[0]) toolchain->path = strdup(opened->library.path);
 #define D(field, symbol, parameters)                                                                                   \
     if (!library_symbol(&opened->library, symbol, &opened->f.field))                                                   \
         return library_lacks(&opened->library, &search, symbol, error);
@@ -239,5 +241,22 @@ static dcpk_status assemble(struct toolchain *toolchain, const struct toolchain_
     return status;
 }
 
+/* Those of the devices that are there. */
+static uint32_t archs(struct toolchain *toolchain, const struct toolchain_place *place, const char **names,
+                      uint32_t capacity) {
+    const struct opened *opened = toolchain->library;
+    dcpk_spec spec;
+    cu_device device;
+    dcpk_arch_info row = {.size = sizeof row};
+    uint32_t count = 0;
+    (void)place;
+    dcpk_spec_init(&spec, "any");
+    for (uint32_t i = 0; count < capacity && dcpk_arch_at(i, &row); i++) {
+        snprintf(spec.arch, sizeof spec.arch, "%s", row.name);
+        if (find_device(&opened->f, &spec, &device, NULL) == DCPK_OK) names[count++] = row.name;
+    }
+    return count;
+}
+
 const struct toolchain_kind toolchain_driver = {
-    .name = "driver", .open = jit_open, .options = options, .assemble = assemble, .close = jit_close};
+    .name = "driver", .open = jit_open, .options = options, .assemble = assemble, .archs = archs, .close = jit_close};

@@ -41,6 +41,7 @@ static void jit_close(struct toolchain *toolchain) {
     struct opened *opened = toolchain->library;
     if (opened) library_close(&opened->library);
     free(opened);
+    free(toolchain->path);
     *toolchain = (struct toolchain){0};
 }
 
@@ -60,6 +61,7 @@ static dcpk_status jit_open(struct toolchain *toolchain, const struct toolchain_
     toolchain->library = opened;
     dcpk_status status = library_open(&opened->library, &search, place->environment, error);
     if (status != DCPK_OK) return status;
+    if (opened->library.path && opened->library.path[0]) toolchain->path = strdup(opened->library.path);
     if (!library_symbol(&opened->library, "nvJitLinkVersion", &version))
         return library_lacks(&opened->library, &search, "nvJitLinkVersion", error);
     if (version(&major, &minor) != 0)
@@ -180,5 +182,27 @@ static dcpk_status assemble(struct toolchain *toolchain, const struct toolchain_
     return status;
 }
 
-const struct toolchain_kind toolchain_nvjitlink = {
-    .name = "nvjitlink", .open = jit_open, .options = options, .assemble = assemble, .close = jit_close};
+/* The library refuses an architecture that it does not know when a link begins. */
+static uint32_t archs(struct toolchain *toolchain, const struct toolchain_place *place, const char **names,
+                      uint32_t capacity) {
+    const struct opened *opened = toolchain->library;
+    dcpk_arch_info row = {.size = sizeof row};
+    uint32_t count = 0;
+    (void)place;
+    for (uint32_t i = 0; count < capacity && dcpk_arch_at(i, &row); i++) {
+        char option[40];
+        const char *given = option;
+        void *link = NULL;
+        snprintf(option, sizeof option, "-arch=%s", row.name);
+        if (opened->f.create(&link, 1, &given) == 0) names[count++] = row.name;
+        if (link) opened->f.destroy(&link);
+    }
+    return count;
+}
+
+const struct toolchain_kind toolchain_nvjitlink = {.name = "nvjitlink",
+                                                   .open = jit_open,
+                                                   .options = options,
+                                                   .assemble = assemble,
+                                                   .archs = archs,
+                                                   .close = jit_close};

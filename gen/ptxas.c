@@ -159,5 +159,9 @@ static dcpk_status assemble(struct toolchain *toolchain, const struct toolchain_
     return status;
 }
 
-const struct toolchain_kind toolchain_ptxas = {
-    .name = "ptxas", .open = ptxas_open, .options = options, .assemble = assemble, .close = ptxas_close};
+const struct toolchain_kind toolchain_ptxas = {.name = "ptxas",
+                                               .open = ptxas_open,
+                                               .options = options,
+                                               .assemble = assemble,
+                                               .archs = ptxas_archs,
+                                               .close = ptxas_close};

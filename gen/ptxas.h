@@ -11,6 +11,9 @@ dcpk_status ptxas_find(struct toolchain *toolchain, const struct toolchain_place
 /* ptxas_version.c: fills toolchain->text, from the cache when this very file was asked before. */
 dcpk_status ptxas_identify(struct toolchain *toolchain, const struct toolchain_place *place, const struct stat *st,
                            dcpk_error *error);
+/* ptxas_version.c: the architectures of the table that its --help lists. */
+uint32_t ptxas_archs(struct toolchain *toolchain, const struct toolchain_place *place, const char **names,
+                     uint32_t capacity);
 /* ptxas.c: how the compiler ended, in words that begin with who ("dcp_value: /usr/bin/ptxas"); OK for exit status 0.
  * text: what is said of another exit status. */
 struct process_result;

@@ -57,6 +57,25 @@ static dcpk_status ask(struct toolchain *toolchain, const struct toolchain_place
     return status;
 }
 
+uint32_t ptxas_archs(struct toolchain *toolchain, const struct toolchain_place *place, const char **names,
+                     uint32_t capacity) {
+    char name[] = "ptxas", option[] = "--help", quoted[40];
+    char *argv[] = {name, option, NULL};
+    struct spawn_request request = {
+        .path = toolchain->path, .argv = argv, .envp = toolchain->envp, .in = -1, .out = -1};
+    struct process_result result;
+    dcpk_arch_info row = {.size = sizeof row};
+    uint32_t count = 0;
+    toolchain->started++;
+    if (process_run(place->sys, &request, VERSION_TIMEOUT_MS, &result, NULL) != DCPK_OK) result.log_length = 0;
+    for (uint32_t i = 0; result.log_length > 0 && count < capacity && dcpk_arch_at(i, &row); i++) {
+        snprintf(quoted, sizeof quoted, "'%s'", row.name);
+        if (strstr(result.log, quoted)) names[count++] = row.name;
+    }
+    free(result.log);
+    return count;
+}
+
 /* What makes the file that file: no path, so that the same file behind two names is one. NULL when memory is out. */
 static char *identity(const struct stat *st, char hex[DIGEST_HEX]) {
     struct buffer b = {0};

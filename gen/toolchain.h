@@ -42,6 +42,10 @@ struct toolchain_kind {
     /* TOOLCHAIN with the log, template lines first; the output is still to be validated. */
     dcpk_status (*assemble)(struct toolchain *toolchain, const struct toolchain_place *place, const dcpk_spec *spec,
                             const struct expansion *expansion, struct toolchain_output *out, dcpk_error *error);
+    /* The architectures that an opened toolchain can build: names of the table, at most `capacity`. Compiles nothing.
+     */
+    uint32_t (*archs)(struct toolchain *toolchain, const struct toolchain_place *place, const char **names,
+                      uint32_t capacity);
     void (*close)(struct toolchain *toolchain);
 };
 
