@@ -126,6 +126,11 @@ DCPK_API dcpk_status dcpk_cache_get(dcpk_gen *gen, const char *key, dcpk_image *
 /* Removes every entry and manifest that this version knows; leaves what it does not know. */
 DCPK_API dcpk_status dcpk_cache_clear(dcpk_gen *gen, uint64_t *removed, dcpk_error *error);
 
+/* What makes this generator's images, beside the toolchain, as lines of a pack's manifest (pack.h): "dcpk VERSION",
+ * "generator ID", "templates DIGEST", "image-format N", each with its newline. Reads the template folders whole. A pack
+ * is current when its manifest holds all four. */
+DCPK_API dcpk_status dcpk_gen_identity(dcpk_gen *gen, dcpk_text *out, dcpk_error *error);
+
 /* The toolchain that builds would use: "ptxas 13.0.88 (build ...)". Static as long as gen lives. */
 DCPK_API dcpk_status dcpk_gen_toolchain(dcpk_gen *gen, const char **text, dcpk_error *error);
 

@@ -3,8 +3,26 @@
  *
  * A pack is found by spec: its images answer dcpk_spec_format's text of a resolved spec, arch included, and nothing
  * else. A pack is code: its file must belong to the effective user or root (DCPK_CACHE_TRUST_UID adds one user) and
- * must not be writable by group or others, else it is UNTRUSTED. Replace a pack by rename: a file that is truncated
- * while it is mapped cannot be read. Packs and what they give are safe from any thread. */
+ * must not be writable by group or others, else it is UNTRUSTED. Packs and what they give are safe from any thread.
+ *
+ * Opening reads the front of a file (header, manifest, index) into memory and keeps the file open; an image is read
+ * when it is asked for, checked, and copied into memory of its own. So nothing reads mapped bytes: a pack that is
+ * truncated or overwritten while it is open gives CACHE errors, not signals and not other code. Replace a pack by
+ * rename: what was opened goes on with the old file.
+ *
+ * The format (little-endian; offsets from the file's first byte): a header of 128 bytes, the manifest's text, an index
+ * sorted by spec text, the spec texts, then the images, each on a multiple of 64 bytes with zeros between them. It has
+ * no addresses in it: an engine may map it. Every byte is covered by an XXH3-128 or must be zero.
+ *
+ * The manifest that dcpk aot writes, one "name value" a line:
+ *   dcpk 0.1.0             the version that made the images
+ *   generator ID           of the sources that shape PTX and launch data
+ *   templates DIGEST       of every template file: names below the template folders and contents
+ *   image-format N
+ *   toolchain TEXT         what assembled them (dcpk_gen_toolchain)
+ *   model, tp, dcp, batch, q, arch, form, key, shapes    what was asked for; shapes: the digest of the file's lines
+ * The first four are dcpk_gen_identity's (gen.h): a pack in whose manifest one of them differs was made from other
+ * templates or by another version. */
 #ifndef DCPK_PACK_H
 #define DCPK_PACK_H
 
@@ -23,7 +41,7 @@ typedef struct dcpk_packs_options {
     int64_t trusted_uid; /* one more owner; -1: $DCPK_CACHE_TRUST_UID, then none */
 } dcpk_packs_options;
 
-/* Maps every file and checks header, manifest and index (not yet the images: each is checked when it is asked for).
+/* Opens every file and checks header, manifest and index (not yet the images: each is checked when it is asked for).
  * NOT_FOUND, UNTRUSTED, IO; CACHE for a damaged file; NOT_FOUND, naming both versions, for a newer format. options
  * NULL: all defaults. */
 DCPK_API dcpk_status dcpk_packs_open(const dcpk_packs_options *options, dcpk_packs **out, dcpk_error *error);
