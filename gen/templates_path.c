@@ -1,38 +1,58 @@
-/* templates_path.c - finds the built-in template folder beside the running program. */
+/* templates_path.c - finds the built-in template folder from where this library or program is. */
 #include "gen/templates_path.h"
+
+#include "runtime/folder_of.h"
+
+#include <dcpk/gen.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#ifdef DCPK_TEMPLATE_DIR
-#define BUILT_IN DCPK_TEMPLATE_DIR
-#else
-#define BUILT_IN ""
-#endif
+enum { TREE_LEVELS = 2, ROOM = PATH_MAX + 32 }; /* build/x and build/tests/x stand in a source tree */
 
-/* The folder of the running program, "." when the system will not say. */
-static void program_folder(char *folder, size_t capacity) {
-    ssize_t length = readlink("/proc/self/exe", folder, capacity - 1);
-    folder[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = '\0';
-    else
-        snprintf(folder, capacity, ".");
+static bool is_folder(const struct system *sys, const char *path) {
+    struct stat st;
+    return sys->stat_path(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A/templates counts where A is dcpk's source tree. */
+static bool in_source_tree(const struct system *sys, const char *above) {
+    struct stat st;
+    char header[ROOM];
+    snprintf(header, sizeof header, "%s/include/dcpk/keys.def", above);
+    return sys->stat_path(header, &st) == 0;
+}
+
+/* Of the folders above `folder`, nearest first. */
+static bool search(const struct system *sys, char *folder, char path[ROOM]) {
+    for (int level = 1; dcpk_folder_up(folder); level++) {
+        snprintf(path, ROOM, "%s/share/dcpk/templates", folder);
+        if (is_folder(sys, path)) return true;
+        snprintf(path, ROOM, "%s/templates", folder);
+        if (level <= TREE_LEVELS && in_source_tree(sys, folder) && is_folder(sys, path)) return true;
+    }
+    return false;
 }
 
 char *templates_path(const struct system *sys) {
-    static const char *const below[] = {"../templates", "../../templates", "../share/dcpk/templates"};
-    char folder[4000], path[4096];
-    struct stat st;
-    if (BUILT_IN[0]) return strdup(BUILT_IN);
-    program_folder(folder, sizeof folder);
-    for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, below[i]);
-        if (sys->stat_path(path, &st) == 0 && S_ISDIR(st.st_mode)) return strdup(path);
-    }
-    snprintf(path, sizeof path, "%s/%s", folder, below[0]);
+    static const char inside = 0;
+    char folder[PATH_MAX], path[ROOM];
+    if (dcpk_folder_of(&inside, folder) && search(sys, folder, path)) return strdup(path);
+    if (dcpk_folder_of_program(folder) && search(sys, folder, path)) return strdup(path);
+#ifdef DCPK_TEMPLATE_DIR
+    return strdup(DCPK_TEMPLATE_DIR);
+#else
+    if (!dcpk_folder_of(&inside, folder) || !dcpk_folder_up(folder)) return strdup("/usr/share/dcpk/templates");
+    snprintf(path, sizeof path, "%s/share/dcpk/templates", folder);
     return strdup(path);
+#endif
+}
+
+size_t dcpk_templates_path(char *path, size_t capacity) {
+    char *found = templates_path(&system_calls);
+    if (!found) return 0;
+    int length = snprintf(path, capacity, "%s", found);
+    free(found);
+    return length < 0 ? 0 : (size_t)length;
 }

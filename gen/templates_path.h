@@ -4,9 +4,10 @@
 
 #include "gen/system.h"
 
-/* DCPK_TEMPLATE_DIR where the build defines it; else the first that exists of EXE/../templates, EXE/../../templates (a
- * build folder in the source tree), EXE/../share/dcpk/templates (an installed program), EXE being the folder of the
- * running program. Absolute, whatever the working folder. NULL when memory is out; freed by the caller. */
+/* From the folder of the library that holds this code, then from the program's: the nearest folder A above it that has
+ * share/dcpk/templates (installed: PREFIX), or templates beside include/dcpk (a build folder in the source tree); then
+ * DCPK_TEMPLATE_DIR where the build defines it. Where there is none, the place where an installation would have it.
+ * Absolute, whatever the working folder. NULL when memory is out; freed by the caller. */
 char *templates_path(const struct system *sys);
 
 #endif

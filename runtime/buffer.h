@@ -3,6 +3,8 @@
 #ifndef DCPK_RUNTIME_BUFFER_H
 #define DCPK_RUNTIME_BUFFER_H
 
+#include "runtime/private.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -12,10 +14,10 @@ struct buffer {
     bool failed;
 };
 
-void buffer_bytes(struct buffer *buffer, const void *bytes, size_t length);
-void buffer_format(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+DCPK_PRIVATE void buffer_bytes(struct buffer *buffer, const void *bytes, size_t length);
+DCPK_PRIVATE void buffer_format(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Adds zeros until length is a multiple of align. */
 void buffer_align(struct buffer *buffer, size_t align);
-void buffer_free(struct buffer *buffer);
+DCPK_PRIVATE void buffer_free(struct buffer *buffer);
 
 #endif

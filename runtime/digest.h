@@ -4,6 +4,8 @@
 #ifndef DCPK_RUNTIME_DIGEST_H
 #define DCPK_RUNTIME_DIGEST_H
 
+#include "runtime/private.h"
+
 #include <stddef.h>
 
 enum { DIGEST_BYTES = 16, DIGEST_HEX = 33 };
@@ -11,6 +13,6 @@ enum { DIGEST_BYTES = 16, DIGEST_HEX = 33 };
 /* 16 bytes, most significant first. */
 void digest_bytes(const void *data, size_t length, unsigned char out[DIGEST_BYTES]);
 /* 32 lower-case hex digits and a NUL. */
-void digest_hex(const void *data, size_t length, char out[DIGEST_HEX]);
+DCPK_PRIVATE void digest_hex(const void *data, size_t length, char out[DIGEST_HEX]);
 
 #endif

@@ -2,13 +2,13 @@
  * May call the loader, cuInit and cuDeviceGetCount. Must not make contexts. */
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/folder_of.h"
 
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char hardware_name[] = "libcuda.so.1", cpu_name[] = "libdcpkcpu.so";
 
@@ -30,45 +30,26 @@ static dcpk_status start(struct dcpk_driver *driver, const char *path, int *coun
     return status;
 }
 
-/* Cuts the last path component; false when there is none. */
-static bool parent(char *path) {
-    char *slash = strrchr(path, '/');
-    if (slash == NULL || slash == path) return false;
-    *slash = '\0';
-    return true;
-}
-
-/* The folders that may hold libdcpkcpu.so, in order: this library's own, the executable's, the one above it
- * (build/tests/x beside build/), PREFIX/lib of PREFIX/bin/x. */
-static size_t folders(char (*folder)[PATH_MAX]) {
-    size_t count = 0;
-    Dl_info self;
-    if (dladdr((const void *)hardware_name, &self) != 0 && self.dli_fname != NULL &&
-        realpath(self.dli_fname, folder[count]) != NULL && parent(folder[count]))
-        count++;
-    ssize_t length = readlink("/proc/self/exe", folder[count], PATH_MAX - 1);
-    if (length <= 0) return count;
-    folder[count][length] = '\0';
-    if (!parent(folder[count])) return count;
-    count++;
-    memcpy(folder[count], folder[count - 1], PATH_MAX);
-    if (!parent(folder[count])) return count;
-    count++;
-    memcpy(folder[count], folder[count - 1], PATH_MAX);
-    if (strlen(folder[count]) + sizeof "/lib" > PATH_MAX) return count;
-    strcat(folder[count], "/lib");
-    return count + 1;
+/* Where libdcpkcpu.so may be, in order: beside this library; beside the program; above it (build/tests/x beside
+ * build/); PREFIX/lib and PREFIX/lib/dcpk of PREFIX/bin/x (the second leads to a LIBDIR that is not PREFIX/lib). */
+static bool find_cpu(char path[PATH_MAX]) {
+    static const char *const below_program[] = {"", "/..", "/../lib", "/../lib/dcpk"};
+    char folder[PATH_MAX], candidate[PATH_MAX + 64];
+    if (dcpk_folder_of(hardware_name, folder)) {
+        snprintf(candidate, sizeof candidate, "%s/%s", folder, cpu_name);
+        if (realpath(candidate, path) != NULL) return true;
+    }
+    if (!dcpk_folder_of_program(folder)) return false;
+    for (size_t i = 0; i < sizeof below_program / sizeof below_program[0]; i++) {
+        snprintf(candidate, sizeof candidate, "%s%s/%s", folder, below_program[i], cpu_name);
+        if (realpath(candidate, path) != NULL) return true;
+    }
+    return false;
 }
 
 static dcpk_status start_cpu(struct dcpk_driver *driver, int *count, dcpk_error *error) {
-    char folder[4][PATH_MAX], path[PATH_MAX + sizeof cpu_name + 1];
-    size_t n = folders(folder);
-    for (size_t i = 0; i < n; i++) {
-        if (strlen(folder[i]) + sizeof cpu_name + 1 > PATH_MAX) continue;
-        snprintf(path, sizeof path, "%s/%s", folder[i], cpu_name);
-        if (access(path, F_OK) == 0) return start(driver, path, count, error);
-    }
-    return start(driver, cpu_name, count, error);
+    char path[PATH_MAX];
+    return start(driver, find_cpu(path) ? path : cpu_name, count, error);
 }
 
 static bool is_cpu(const struct dcpk_driver *driver) {

@@ -3,6 +3,8 @@
 #ifndef DCPK_RUNTIME_IMAGE_FORMAT_H
 #define DCPK_RUNTIME_IMAGE_FORMAT_H
 
+#include "runtime/private.h"
+
 #include <dcpk/image.h>
 
 #include <stdbool.h>
@@ -31,10 +33,10 @@ struct image_parts {
 };
 
 /* Writes the blob, then reads it back as dcpk_image_from_bytes does: what comes out has passed every check. */
-dcpk_status image_make(const struct image_parts *parts, dcpk_image **out, dcpk_error *error);
+DCPK_PRIVATE dcpk_status image_make(const struct image_parts *parts, dcpk_image **out, dcpk_error *error);
 
 /* Reads bytes without checksum and without the cubin's insides: enough to list a folder. */
-dcpk_status image_open_quick(const void *bytes, size_t length, dcpk_image **out, dcpk_error *error);
+DCPK_PRIVATE dcpk_status image_open_quick(const void *bytes, size_t length, dcpk_image **out, dcpk_error *error);
 
 /* What stands in the metadata part. */
 struct image_meta {
@@ -49,16 +51,17 @@ struct image_meta {
 
 /* The text of what the template decides about launching (resources = false: what is known before the compiler has run)
  * and, with resources, of what the cubin says. NULL when memory is out. Freed by the caller. */
-char *image_meta_write(const char *spec, const char *target, uint32_t ptx_version, const dcpk_entry_info *entries,
-                       uint32_t entry_count, bool resources, size_t *length);
+DCPK_PRIVATE char *image_meta_write(const char *spec, const char *target, uint32_t ptx_version,
+                                    const dcpk_entry_info *entries, uint32_t entry_count, bool resources,
+                                    size_t *length);
 /* Strict: exactly what image_meta_write writes with resources. CACHE with the line that is wrong. */
 dcpk_status image_meta_read(const char *text, size_t length, struct image_meta *meta, dcpk_error *error);
 
 /* Accessors that the public header has no need for. */
-const struct image_meta *image_meta_of(const dcpk_image *image);
-const void *image_lines_of(const dcpk_image *image, size_t *length);
+DCPK_PRIVATE const struct image_meta *image_meta_of(const dcpk_image *image);
+DCPK_PRIVATE const void *image_lines_of(const dcpk_image *image, size_t *length);
 
 /* The line map part as image_find.h lays it out; NULL when memory is out. Freed by the caller. */
-void *image_lines_write(const struct image_parts *parts, size_t *length);
+DCPK_PRIVATE void *image_lines_write(const struct image_parts *parts, size_t *length);
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef DCPK_RUNTIME_KEYS_H
 #define DCPK_RUNTIME_KEYS_H
 
+#include "runtime/private.h"
+
 #include <dcpk/spec.h>
 
 enum { DCPK_KEY_REQUIRED = -1, DCPK_KEY_DERIVED = -2 }; /* in dcpk_key_row.dflt */
@@ -20,24 +22,24 @@ struct dcpk_key_row {
 extern const struct dcpk_key_row dcpk_key_rows[];
 extern const size_t dcpk_key_row_count;
 
-const struct dcpk_key_row *dcpk_key_row_find(const char *name, size_t length);
-int32_t dcpk_key_get(const dcpk_spec *spec, const struct dcpk_key_row *row);
+DCPK_PRIVATE const struct dcpk_key_row *dcpk_key_row_find(const char *name, size_t length);
+DCPK_PRIVATE int32_t dcpk_key_get(const dcpk_spec *spec, const struct dcpk_key_row *row);
 void dcpk_key_put(dcpk_spec *spec, const struct dcpk_key_row *row, int32_t value);
 
 /* 1 when the kernel takes the key; a kernel that is not of kernels.def takes every key. */
-int32_t dcpk_key_taken(const char *kernel, const struct dcpk_key_row *row);
+DCPK_PRIVATE int32_t dcpk_key_taken(const char *kernel, const struct dcpk_key_row *row);
 /* 1 when the value lies in the key's domain. */
-int32_t dcpk_key_allows(const struct dcpk_key_row *row, int32_t value);
+DCPK_PRIVATE int32_t dcpk_key_allows(const struct dcpk_key_row *row, int32_t value);
 /* A key whose words are all digits ("0|1") counts as a number for templates. */
-int32_t dcpk_key_is_number(const struct dcpk_key_row *row);
+DCPK_PRIVATE int32_t dcpk_key_is_number(const struct dcpk_key_row *row);
 /* The text of a value as canonical texts write it; returns its length. It is not NUL-terminated where it points into
  * a word list. buffer: DCPK_KEY_TEXT bytes. */
-size_t dcpk_key_text(const struct dcpk_key_row *row, int32_t value, char *buffer, const char **text);
+DCPK_PRIVATE size_t dcpk_key_text(const struct dcpk_key_row *row, int32_t value, char *buffer, const char **text);
 /* "arch heads dcp ...": the keys that the kernel takes. */
-void dcpk_key_list(const char *kernel, char *text, size_t capacity);
+DCPK_PRIVATE void dcpk_key_list(const char *kernel, char *text, size_t capacity);
 
 /* spec_plan.c: the splits of a resolved mla_decode spec: its own number, or with auto the planned one. */
-int32_t dcpk_spec_planned_splits(const dcpk_spec *spec);
+DCPK_PRIVATE int32_t dcpk_spec_planned_splits(const dcpk_spec *spec);
 
 /* SPEC: this kernel does not take the key; the message says whose it is. */
 dcpk_status dcpk_key_refuse(const dcpk_spec *spec, const struct dcpk_key_row *row, dcpk_error *error);

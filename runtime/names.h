@@ -2,10 +2,12 @@
 #ifndef DCPK_RUNTIME_NAMES_H
 #define DCPK_RUNTIME_NAMES_H
 
+#include "runtime/private.h"
+
 #include <stddef.h>
 
 /* The candidate with the fewest edits to name, NULL when none is near (more than a third of its letters differ).
  * Ties go to the earlier one. */
-const char *dcpk_name_nearest(const char *name, const char *const *candidates, size_t count);
+DCPK_PRIVATE const char *dcpk_name_nearest(const char *name, const char *const *candidates, size_t count);
 
 #endif

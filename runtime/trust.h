@@ -3,6 +3,8 @@
 #ifndef DCPK_RUNTIME_TRUST_H
 #define DCPK_RUNTIME_TRUST_H
 
+#include "runtime/private.h"
+
 #include <dcpk/base.h>
 
 #include <stdbool.h>
@@ -18,7 +20,8 @@ struct trust {
 
 /* OK, or UNTRUSTED: the owner is neither the user, nor root, nor `also`, or group or others may write. path: what st is
  * of, for the message. */
-dcpk_status trust_check(const struct trust *trust, const struct stat *st, const char *path, dcpk_error *error);
+DCPK_PRIVATE dcpk_status trust_check(const struct trust *trust, const struct stat *st, const char *path,
+                                     dcpk_error *error);
 
 /* The value of DCPK_CACHE_TRUST_UID: NULL is none, -1. False for anything but a user's number. */
 bool trust_uid(const char *text, int64_t *uid);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum exit_code device_choice_read(const struct command_line *line, const char *device, const char *schedule,
                                   const char *fallback, bool seeded, uint64_t seed, struct device_choice *choice) {
@@ -77,14 +76,9 @@ enum exit_code device_choice_exit(dcpk_gen *gen, const struct device_choice *cho
 }
 
 void device_choice_templates(char *path, size_t capacity) {
-    char program[2048];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(program, '/');
-    if (slash != NULL) *slash = '\0';
+    char built_in[4096];
+    dcpk_templates_path(built_in, sizeof built_in);
     const char *given = getenv("DCPK_TEMPLATE_PATH");
-    if (given != NULL && given[0] != '\0')
-        snprintf(path, capacity, "%s:%s/../templates/checks", given, program);
-    else
-        snprintf(path, capacity, "%s/../templates:%s/../templates/checks", program, program);
+    bool own = given != NULL && given[0] != '\0';
+    snprintf(path, capacity, "%s:%s/checks", own ? given : built_in, built_in);
 }

@@ -39,6 +39,11 @@ typedef struct dcpk_gen_options {
 DCPK_API dcpk_status dcpk_gen_open(const dcpk_gen_options *options, dcpk_gen **out, dcpk_error *error);
 DCPK_API void dcpk_gen_close(dcpk_gen *gen);
 
+/* The built-in template folder: share/dcpk/templates of the tree that this library (or, linked statically, the program)
+ * is installed in; a source tree's templates. For lists that put folders before or behind it. Returns the length
+ * without NUL (snprintf's rule), 0 when memory is out. */
+DCPK_API size_t dcpk_templates_path(char *path, size_t capacity);
+
 /* Text owned by the caller: free with dcpk_text_free. NUL-terminated; length without the NUL. */
 typedef struct dcpk_text {
     char *data;
