@@ -18,6 +18,8 @@ LUA_LIB    := $(shell pkg-config --variable=libdir lua5.4 2>/dev/null)/liblua5.4
 CHECK_LIBS := $(shell pkg-config --libs check 2>/dev/null)
 JANSSON    := $(shell pkg-config --libs jansson 2>/dev/null)
 SANITIZE   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZ       := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+FUZZ_SECONDS ?= 300
 
 RUNTIME_SRC := $(wildcard runtime/*.c)
 GEN_SRC     := $(wildcard gen/*.c)
@@ -37,7 +39,7 @@ jobs  = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/nul
 setup = $(Q)tools/bootstrap $(1)
 again = $(Q)$(MAKE) $(if $(filter 1,$(V)),--no-print-directory,-s) $(jobs) V=$(V)
 
-.PHONY: all run test check-all check-asan lint bench check-gpu bench-gpu clean programs suites
+.PHONY: all run test check-all check-asan fuzz lint bench check-gpu bench-gpu clean programs suites
 all:
 	$(call setup,build)
 	+$(again) programs
@@ -57,6 +59,11 @@ check-asan:
 	$(call setup,test)
 	+$(again) BUILD=$(BUILD)-asan OPT='$(SANITIZE)' suites
 	$(Q)CK_TIMEOUT_MULTIPLIER=20 SUITE_TIMEOUT=3600 tests/run_all $(BUILD)-asan
+# Fuzz targets for FUZZ_SECONDS each, all or FUZZ_TARGETS ("ptx spec"); fails on any finding.
+fuzz:
+	$(call setup,fuzz)
+	+$(again) BUILD=$(BUILD)-fuzz CC=clang OPT='$(FUZZ)' fuzzers
+	$(Q)tests/fuzz/run $(BUILD)-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 lint:
 	$(call setup,lint)
 	$(Q)tools/lint
@@ -130,6 +137,16 @@ $(BUILD)/tests/test_driver.o: CFLAGS_ALL += -idirafter $(or $(CUDA_HOME),/usr/lo
 $(BUILD)/tests/libfakecuda.so: $(call obj,$(wildcard tests/drivers/*.c))
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -o $@ $^
+# Fuzz targets, tests/fuzz/fuzz_NAME.c: as libFuzzer's programs (make fuzz), and in the suites that replay past findings.
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_LIBS = $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+$(BUILD)/fuzz/fuzz_ptx: FUZZ_LIBS = $(BUILD)/libdcpkcpu.a
+.PHONY: fuzzers
+fuzzers: $(BUILD)/dcpk $(FUZZERS:%=$(BUILD)/fuzz/%)
+$(BUILD)/fuzz/%: tests/fuzz/entry.c $(BUILD)/tests/fuzz/%.o $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a $(BUILD)/libdcpkcpu.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(LDFLAGS) -fsanitize=fuzzer -DFUZZ_TARGET=$* -o $@ $(wordlist 1,2,$^) $(FUZZ_LIBS) $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
 # Programs that suites start: tests/program_NAME.c -> build/tests/NAME. Those that need the libraries say so here.
 $(BUILD)/tests/bench_gpu $(BUILD)/tests/check_oracle: $(BUILD)/libtests.a
 $(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread

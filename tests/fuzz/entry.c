@@ -1,0 +1,9 @@
+/* entry.c - what libFuzzer calls; compiled once a target, with FUZZ_TARGET its function. */
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
+    FUZZ_TARGET(bytes, length);
+    return 0;
+}
