@@ -1,6 +1,7 @@
 /* device.c - opens a device: environment (once), driver, context, the facts that loading and launching ask for.
  * May read the environment in dcpk_device_open and nowhere else. Must not load kernels or touch boxes. */
 #include "runtime/device.h"
+#include "runtime/environment.h"
 #include "runtime/error.h"
 
 #include <dlfcn.h>
@@ -9,12 +10,6 @@
 #include <string.h>
 
 enum { LIST_MAX = 64 };
-
-struct environment {
-#define V(field, name, values, doc) const char *field;
-#include "runtime/environment.def"
-#undef V
-};
 
 struct choice { /* "cuda:0,2" taken apart */
     char kind[8];
@@ -30,17 +25,6 @@ dcpk_status dcpk_options_copy(void *to, size_t capacity, const void *from, const
         return dcpk_error_set(error, DCPK_E_ARG, "%s: size is %u: set it to its sizeof", what, size);
     memcpy(to, from, size < capacity ? size : capacity);
     return DCPK_OK;
-}
-
-static const char *variable(const char *name) {
-    const char *text = getenv(name);
-    return text != NULL && text[0] != '\0' ? text : NULL;
-}
-
-static void read_environment(struct environment *environment) {
-#define V(field, name, values, doc) environment->field = variable(name);
-#include "runtime/environment.def"
-#undef V
 }
 
 static dcpk_status bad_kind(const char *from, const char *text, dcpk_error *error) {
@@ -165,7 +149,7 @@ static void release(dcpk_device *device) {
 }
 
 static dcpk_status settings(dcpk_device *device, const dcpk_device_options *options,
-                            const struct environment *environment, int *multicast, dcpk_error *error) {
+                            const struct runtime_environment *environment, int *multicast, dcpk_error *error) {
     int pdl = -1;
     dcpk_status status = parse_flag(options->pdl, "DCPK_PDL", environment->pdl, &pdl, error);
     if (status == DCPK_OK)
@@ -190,8 +174,8 @@ dcpk_status dcpk_device_open(const dcpk_device_options *options, dcpk_device **o
     dcpk_status status =
         dcpk_options_copy(&given, sizeof given, options != NULL ? options : &standard, "dcpk_device_options", error);
     if (status != DCPK_OK) return status;
-    struct environment environment;
-    read_environment(&environment);
+    struct runtime_environment environment;
+    runtime_environment_read(&environment);
     struct choice choice;
     const char *kind = given.kind != NULL ? given.kind : environment.device != NULL ? environment.device : "auto";
     status = parse_kind(given.kind != NULL ? "kind" : "DCPK_DEVICE", kind, &choice, error);

@@ -95,12 +95,12 @@ static const char *const runtime_reads[] = {
 static void compare_reader(const char *reader, const char *const *names, size_t count) {
     size_t listed = 0;
     for (size_t i = 0; i < DOCUMENTED; i++)
-        listed += strcmp(documented[i].reader, reader) == 0;
+        listed += strstr(documented[i].reader, reader) != NULL; /* "gen, runtime": both */
     ck_assert_msg(listed == count, "environment.def lists %zu variables of %s, which reads %zu", listed, reader, count);
     for (size_t n = 0; n < count; n++) {
         int found = 0;
         for (size_t i = 0; i < DOCUMENTED; i++)
-            found |= strcmp(documented[i].name, names[n]) == 0 && strcmp(documented[i].reader, reader) == 0;
+            found |= strcmp(documented[i].name, names[n]) == 0 && strstr(documented[i].reader, reader) != NULL;
         ck_assert_msg(found, "environment.def does not list %s as read by %s", names[n], reader);
     }
 }
