@@ -2,15 +2,18 @@
  *
  * Every list is a table of the library or of include/dcpk/ * .def; nothing is written twice. */
 #include "command.h"
+#include "command_lists.h"
 #include "table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON, OPT_MARKDOWN };
-static const struct option_row options[] = {[OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
-                                            [OPT_MARKDOWN] = {"markdown", 0, NULL, "tables as the README has them"}};
+enum { OPT_JSON, OPT_MARKDOWN, OPT_PLAIN };
+static const struct option_row options[] = {
+    [OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
+    [OPT_MARKDOWN] = {"markdown", 0, NULL, "tables as the README has them"},
+    [OPT_PLAIN] = {"plain", 0, NULL, "for scripts: a row a line, cells between tabs, no heading"}};
 
 static const char *const kernels[] = {
 #define K(name, number, box, summary) #name,
@@ -163,26 +166,36 @@ static struct table *list_models(dcpk_gen *gen) {
     return table;
 }
 
+#define LIST_NAMES "kernels|keys|arch|models|errors|env|commands|options|exits"
 static const struct list {
     const char *name;
     int by_default; /* shown by a bare ls */
     struct table *(*make)(dcpk_gen *gen);
-} lists[] = {{"kernels", 1, list_kernels}, {"keys", 1, list_keys},     {"arch", 0, list_arch},
-             {"models", 0, list_models},   {"errors", 0, list_errors}, {"env", 0, list_env}};
+} lists[] = {{"kernels", 1, list_kernels},   {"keys", 1, list_keys},       {"arch", 0, list_arch},
+             {"models", 0, list_models},     {"errors", 0, list_errors},   {"env", 0, list_env},
+             {"commands", 0, list_commands}, {"options", 0, list_options}, {"exits", 0, list_exits}};
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
 static bool wanted(const struct command_line *line, const struct list *list) {
     return line->word_count == 0 ? list->by_default : strcmp(line->words[0], list->name) == 0;
 }
 
+static void (*printer(const struct command_line *line))(const struct table *table, FILE *to) {
+    return line->values[OPT_MARKDOWN] != NULL ? table_markdown
+           : line->values[OPT_PLAIN] != NULL  ? table_plain
+                                              : table_print;
+}
+
 static enum exit_code run(const struct command_line *line) {
     if (line->word_count > 1) return usage_error(line, "one list at a time, or none for kernels and keys");
-    if (line->values[OPT_JSON] != NULL && line->values[OPT_MARKDOWN] != NULL)
-        return usage_error(line, "--json or --markdown, not both");
+    int forms = 0;
+    for (int i = OPT_JSON; i <= OPT_PLAIN; i++)
+        forms += line->values[i] != NULL;
+    if (forms > 1) return usage_error(line, "--json, --markdown or --plain: one form at a time");
     bool any = false, first = true;
     for (size_t i = 0; i < LISTS; i++)
         any = any || wanted(line, &lists[i]);
-    if (!any) return usage_error(line, "no list '%s': kernels, keys, arch, models, errors or env", line->words[0]);
+    if (!any) return usage_error(line, "no list '%s': one of " LIST_NAMES, line->words[0]);
     dcpk_gen *gen = NULL;
     enum exit_code code = open_gen(NULL, &gen);
     json_t *all = must(json_object());
@@ -195,7 +208,7 @@ static enum exit_code run(const struct command_line *line) {
             json_object_set_new(all, lists[i].name, table_json(table));
         } else {
             if (!first) putchar('\n');
-            (line->values[OPT_MARKDOWN] != NULL ? table_markdown : table_print)(table, stdout);
+            printer(line)(table, stdout);
             first = false;
         }
         table_free(table);
@@ -208,7 +221,7 @@ static enum exit_code run(const struct command_line *line) {
 
 const struct command command_ls = {
     .name = "ls",
-    .operands = "[kernels|keys|arch|models|errors|env]",
+    .operands = "[" LIST_NAMES "]",
     .summary = "list kernels, spec keys and their domains, architectures, model presets",
     .help =
         "Without a word: kernels and keys. template \"no\": the kernel has its number and keys, but no template yet.\n",

@@ -12,11 +12,9 @@
 #include <stdint.h>
 
 enum exit_code {
-    EXIT_DONE = 0,
-    EXIT_WORK = 1,    /* the work failed */
-    EXIT_USAGE = 2,   /* what was asked for cannot be: words, a spec that a rule refuses, a variable's value */
-    EXIT_MISSING = 3, /* a toolchain or a device is missing */
-    EXIT_PARTIAL = 4  /* a sweep finished in part */
+#define X(name, code, meaning) EXIT_##name = code,
+#include "exits.def"
+#undef X
 };
 
 /* One row of a command's option table. argument NULL: a flag; "[=WORD]": may be left out. letter 0: only the long form.

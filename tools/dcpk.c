@@ -25,9 +25,11 @@ static void print_help(FILE *to) {
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n  dcpk COMMAND --help   the options of a command\n"
-          "  dcpk --version        the version\n\n"
-          "exit codes: 0 done, 1 the work failed, 2 usage, 3 a toolchain or a device is missing\n",
+          "  dcpk --version        the version\n\nexit codes:\n",
           to);
+#define X(name, code, meaning) fprintf(to, "  %d  %s\n", code, meaning);
+#include "exits.def"
+#undef X
 }
 
 /* Descriptors 0 to 2 must be taken, or the first file opened becomes stdout. A closed stdout stays unwritable. */

@@ -118,6 +118,14 @@ void table_markdown(const struct table *table, FILE *to) {
     fputc('\n', to);
 }
 
+void table_plain(const struct table *table, FILE *to) {
+    for (size_t i = 0; i < table->used; i++) {
+        for (const char *text = table->cells[i].text; *text != '\0'; text++)
+            fputc(*text == '\t' || *text == '\n' ? ' ' : *text, to);
+        fputc((i + 1) % table->count == 0 ? '\n' : '\t', to);
+    }
+}
+
 json_t *table_json(const struct table *table) {
     json_t *rows = must(json_array());
     for (size_t i = 0; i + table->count <= table->used; i += table->count) {

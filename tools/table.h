@@ -29,6 +29,8 @@ void table_number(struct table *table, const char *format, double value);
 void table_print(const struct table *table, FILE *to);
 /* Markdown: the first column as code, "|" in cells escaped. */
 void table_markdown(const struct table *table, FILE *to);
+/* A row a line, cells between tabs, without a heading: for scripts. */
+void table_plain(const struct table *table, FILE *to);
 /* An array of objects; the caller's reference. */
 json_t *table_json(const struct table *table);
 /* Prints and frees. */
