@@ -41,6 +41,10 @@ void expander_close(struct expander *expander) {
     free(expander);
 }
 
+const char *expander_path(const struct expander *expander) {
+    return sources_path(expander->sources);
+}
+
 const char *expander_file_digest(struct expander *expander, const char *name) {
     const struct source_file *file;
     return sources_get(expander->sources, name, &file, NULL) == DCPK_OK ? file->digest : NULL;

@@ -50,6 +50,8 @@ struct expander; /* one Lua host configuration: template folders, caps */
 dcpk_status expander_open(const char *path, struct expander **out, dcpk_error *error);
 void expander_close(struct expander *expander);
 
+const char *expander_path(const struct expander *expander); /* the colon list */
+
 /* The language of the kernel's template, PTX (NAME.ptx.lua) or CUDA (NAME.cu.lua), and its file's name in *file (64
  * bytes, or NULL). A kernel without a template is PTX here: expanding says what is missing. TEMPLATE when both are
  * there.

@@ -13,6 +13,10 @@
 #define DCPK_GENERATOR_ID "release"
 #endif
 
+const char *key_generator(void) {
+    return DCPK_GENERATOR_ID;
+}
+
 static dcpk_status no_memory(dcpk_error *error) {
     return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for a key");
 }

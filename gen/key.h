@@ -35,6 +35,8 @@ dcpk_status key_direct(const struct key_request *request, struct key *key, dcpk_
 dcpk_status key_of_content(const struct key_request *request, const struct key_content *content, struct key *key,
                            dcpk_error *error);
 void key_free(struct key *key);
+/* The id of the sources that shape PTX and launch data, as direct keys hold it. Static text. */
+const char *key_generator(void);
 
 /* The digests of an expansion, and of an image that may be one's result. */
 dcpk_status key_content_of_expansion(const char *spec, const struct expansion *expansion, struct key_content *content,
