@@ -14,6 +14,7 @@
 
 #include <dcpk/gen.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #define CACHE_ENTRY ".dcpk"
@@ -35,7 +36,8 @@ struct cache {
     char *path;         /* NULL: memory only */
     int root;           /* descriptor of the folder, -1: not open */
     bool opened;        /* opening was tried */
-    bool warned;        /* a write has failed and was reported */
+    uint64_t max;       /* bytes that the folder may hold */
+    atomic_bool own_warned, *warned; /* a failure was reported; generators beside each other share one */
     uid_t user;         /* the effective user */
     int64_t trusted;    /* DCPK_CACHE_TRUST_UID, -1: none */
     dcpk_status status; /* why root is -1, DCPK_OK for memory only */
@@ -81,8 +83,9 @@ void cache_unlock(struct cache *cache, int lock);
 
 /* Images. Only a whole, valid image whose preimage is `preimage` comes out. */
 dcpk_status cache_entry_read(struct cache *cache, const char *key, dcpk_image **out, dcpk_error *error);
-/* Publishes; replaces an entry that is damaged, never one of a newer format. *cached: the folder holds this key now. */
-dcpk_status cache_entry_write(struct cache *cache, const char *key, const dcpk_image *image, bool *cached,
+/* Publishes; replaces an entry that is damaged (with replace: a good one, too), never one of a newer format. *cached:
+ * the folder holds this key now. */
+dcpk_status cache_entry_write(struct cache *cache, const char *key, const dcpk_image *image, bool replace, bool *cached,
                               dcpk_error *error);
 
 /* Warns once an opened generator about a write that failed; later ones are informational. */

@@ -23,26 +23,26 @@ dcpk_status cache_entry_read(struct cache *cache, const char *key, dcpk_image **
     return status;
 }
 
-/* Somebody's entry was there first: is it good, newer, or to be replaced? */
-static dcpk_status replace_damaged(struct cache *cache, const char *key, const void *bytes, size_t length, bool *cached,
-                                   dcpk_error *error) {
+/* Somebody's entry was there first: is it good, newer, or to be replaced? good: even a good one is. */
+static dcpk_status replace_theirs(struct cache *cache, const char *key, const void *bytes, size_t length, bool good,
+                                  bool *cached, dcpk_error *error) {
     dcpk_image *theirs = NULL;
     dcpk_error reason;
     dcpk_error_init(&reason);
     dcpk_status status = cache_entry_read(cache, key, &theirs, &reason);
     dcpk_image_free(theirs);
     *cached = status == DCPK_OK;
-    if (status == DCPK_OK) return DCPK_OK;
+    if (status == DCPK_OK && !good) return DCPK_OK;
     if (status == DCPK_E_UNTRUSTED) return dcpk_error_set(error, status, "%s", reason.text);
     if (status == DCPK_E_NOT_FOUND)
         return dcpk_error_set(error, DCPK_E_CACHE, "entry %s is in the way: %s", key, reason.text);
-    notice_log(cache->notice, DCPK_LOG_INFO, "replacing entry %s: %s", key, reason.text);
+    notice_log(cache->notice, DCPK_LOG_INFO, "replacing entry %s%s%s", key, status == DCPK_OK ? "" : ": ", reason.text);
     status = cache_write(cache, key, CACHE_ENTRY, bytes, length, CACHE_REPLACE, NULL, error);
-    *cached = status == DCPK_OK || status == DCPK_E_IO;
+    *cached = *cached || status == DCPK_OK || status == DCPK_E_IO;
     return status;
 }
 
-dcpk_status cache_entry_write(struct cache *cache, const char *key, const dcpk_image *image, bool *cached,
+dcpk_status cache_entry_write(struct cache *cache, const char *key, const dcpk_image *image, bool replace, bool *cached,
                               dcpk_error *error) {
     size_t length = 0;
     const void *bytes = dcpk_image_bytes(image, &length);
@@ -50,5 +50,5 @@ dcpk_status cache_entry_write(struct cache *cache, const char *key, const dcpk_i
     dcpk_status status = cache_write(cache, key, CACHE_ENTRY, bytes, length, CACHE_FIRST_WINS, &exists, error);
     *cached = (status == DCPK_OK || status == DCPK_E_IO) && !exists;
     if (!exists) return status;
-    return replace_damaged(cache, key, bytes, length, cached, error);
+    return replace_theirs(cache, key, bytes, length, replace, cached, error);
 }

@@ -26,6 +26,7 @@ void notice_log(const struct notice *notice, int level, const char *format, ...)
 bool cache_init(struct cache *cache, const struct system *sys, const struct notice *notice, const char *path,
                 int64_t trusted) {
     *cache = (struct cache){.sys = sys, .notice = notice, .root = -1, .user = geteuid(), .trusted = trusted};
+    cache->warned = &cache->own_warned;
     if (path && *path) cache->path = strdup(path);
     return cache->path || !path || !*path;
 }
@@ -102,8 +103,8 @@ static void open_root(struct cache *cache, bool create) {
     if (cache->root >= 0) return;
     cache->status = error.code == DCPK_E_UNTRUSTED ? error.code : DCPK_E_CACHE;
     snprintf(cache->reason, sizeof cache->reason, "%.*s", (int)sizeof cache->reason - 1, error.text);
-    cache->warned = true;
-    notice_log(cache->notice, DCPK_LOG_WARNING, "not using the cache folder: %s", error.text);
+    int level = atomic_exchange(cache->warned, true) ? DCPK_LOG_INFO : DCPK_LOG_WARNING;
+    notice_log(cache->notice, level, "not using the cache folder: %s", error.text);
 }
 
 bool cache_ready(struct cache *cache, bool create) {
@@ -141,6 +142,6 @@ int cache_shard(struct cache *cache, const char *key, bool create, dcpk_error *e
 }
 
 void cache_warn(struct cache *cache, const dcpk_error *error) {
-    notice_log(cache->notice, cache->warned ? DCPK_LOG_INFO : DCPK_LOG_WARNING, "not cached: %s", error->text);
-    cache->warned = true;
+    int level = atomic_exchange(cache->warned, true) ? DCPK_LOG_INFO : DCPK_LOG_WARNING;
+    notice_log(cache->notice, level, "not cached: %s", error->text);
 }

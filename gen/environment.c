@@ -21,6 +21,20 @@ bool environment_read(struct environment *environment) {
     return good;
 }
 
+static bool copy_one(char **to, const char *from) {
+    return !from || (*to = strdup(from)) != NULL;
+}
+
+bool environment_copy(struct environment *to, const struct environment *from) {
+    bool good = true;
+    memset(to, 0, sizeof *to);
+#define V(field, name, dflt, doc) good = good && copy_one(&to->field, from->field);
+#include "gen/environment.def"
+#undef V
+    if (!good) environment_free(to);
+    return good;
+}
+
 void environment_free(struct environment *environment) {
 #define V(field, name, dflt, doc) free(environment->field);
 #include "gen/environment.def"

@@ -14,6 +14,7 @@ struct environment { /* NULL where unset or empty; owned */
 
 /* False when memory is out. */
 bool environment_read(struct environment *environment);
+bool environment_copy(struct environment *to, const struct environment *from);
 void environment_free(struct environment *environment);
 
 /* Rows for help: index 0.. until false. Static texts. */

@@ -4,30 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-dcpk_image *memory_find(struct memory *memory, const struct key *direct, bool *cached) {
-    for (size_t i = 0; i < memory->count; i++) {
-        struct memory_row *row = &memory->rows[i];
-        if (strcmp(row->key.hex, direct->hex) != 0 || row->key.length != direct->length ||
-            memcmp(row->key.text, direct->text, direct->length) != 0)
-            continue;
-        row->used = ++memory->clock;
-        *cached = row->cached;
-        dcpk_image_ref(row->image);
-        return row->image;
-    }
+static struct memory_row *row_of(struct memory *memory, const char *spec) {
+    for (size_t i = 0; i < memory->count; i++)
+        if (strcmp(memory->rows[i].spec, spec) == 0) return &memory->rows[i];
     return NULL;
+}
+
+dcpk_image *memory_find(struct memory *memory, const char *spec, bool *cached) {
+    struct memory_row *row = row_of(memory, spec);
+    if (!row) return NULL;
+    row->used = ++memory->clock;
+    if (cached) *cached = row->cached;
+    dcpk_image_ref(row->image);
+    return row->image;
 }
 
 static size_t bytes_of(const struct memory_row *row) {
     size_t length = 0;
     dcpk_image_bytes(row->image, &length);
-    return length + row->key.length;
+    return length + strlen(row->spec);
 }
 
 static void drop(struct memory *memory, size_t index) {
     struct memory_row *row = &memory->rows[index];
     memory->bytes -= bytes_of(row);
-    key_free(&row->key);
+    free(row->spec);
     dcpk_image_free(row->image);
     memory->count--;
     memmove(row, row + 1, (memory->count - index) * sizeof *row);
@@ -40,12 +41,13 @@ static void drop_oldest(struct memory *memory) {
     drop(memory, oldest);
 }
 
-void memory_add(struct memory *memory, const struct key *direct, dcpk_image *image, bool cached) {
+void memory_add(struct memory *memory, const char *spec, dcpk_image *image, bool cached) {
+    struct memory_row *old = row_of(memory, spec);
+    if (old) drop(memory, (size_t)(old - memory->rows));
     if (!memory->rows) memory->rows = calloc(MEMORY_IMAGES, sizeof *memory->rows);
-    char *text = memory->rows ? strdup(direct->text) : NULL;
+    char *text = memory->rows ? strdup(spec) : NULL;
     if (!text) return;
-    struct memory_row row = {.key = *direct, .image = image, .cached = cached, .used = ++memory->clock};
-    row.key.text = text;
+    struct memory_row row = {.spec = text, .image = image, .cached = cached, .used = ++memory->clock};
     dcpk_image_ref(image);
     while (memory->count > 0 && (memory->count >= MEMORY_IMAGES || memory->bytes + bytes_of(&row) > MEMORY_BYTES))
         drop_oldest(memory);

@@ -1,0 +1,80 @@
+/* packs.c - see packs.h. Owns the opened packs of a generator; what a pack's bytes mean is runtime's. */
+#include "gen/packs.h"
+
+#include "runtime/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static dcpk_status no_memory(dcpk_error *error) {
+    return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for a list of packs");
+}
+
+/* path: owned by the slot from now on. */
+static void open_slot(struct pack_slot *slot, char *path, int64_t trusted, const struct notice *notice) {
+    dcpk_packs_options options = {.size = sizeof options, .path = path, .trusted_uid = trusted};
+    dcpk_error error;
+    dcpk_error_init(&error);
+    slot->path = path;
+    if (dcpk_packs_open(&options, &slot->packs, &error) == DCPK_OK) return;
+    snprintf(slot->reason, sizeof slot->reason, "%.*s", (int)sizeof slot->reason - 1, error.text);
+    notice_log(notice, DCPK_LOG_WARNING, "not using the pack %s: %s", path, slot->reason);
+}
+
+dcpk_status packs_open(struct packs *packs, const char *list, int64_t trusted, const struct notice *notice,
+                       dcpk_error *error) {
+    *packs = (struct packs){0};
+    if (!list || !*list) return DCPK_OK;
+    size_t most = 1;
+    for (const char *at = list; *at; at++)
+        most += *at == ':';
+    packs->slots = calloc(most, sizeof *packs->slots);
+    if (!packs->slots) return no_memory(error);
+    for (const char *at = list; *at; at += strspn(at, ":")) {
+        size_t length = strcspn(at, ":");
+        char *path = length > 0 ? strndup(at, length) : NULL;
+        if (length > 0 && !path) return no_memory(error);
+        if (path) open_slot(&packs->slots[packs->count++], path, trusted, notice);
+        at += length;
+    }
+    return DCPK_OK;
+}
+
+void packs_close(struct packs *packs) {
+    for (uint32_t i = 0; i < packs->count; i++) {
+        dcpk_packs_close(packs->slots[i].packs);
+        free(packs->slots[i].path);
+    }
+    free(packs->slots);
+    *packs = (struct packs){0};
+}
+
+dcpk_image *packs_find(struct packs *packs, const dcpk_spec *spec, struct expander *expander,
+                       const struct notice *notice) {
+    (void)expander;
+    for (uint32_t i = 0; i < packs->count; i++) {
+        struct pack_slot *slot = &packs->slots[i];
+        dcpk_image *image = NULL;
+        dcpk_error error;
+        dcpk_error_init(&error);
+        if (!slot->packs) continue;
+        dcpk_status status = dcpk_packs_find(slot->packs, spec, &image, &error);
+        if (status == DCPK_OK) return image;
+        if (status == DCPK_E_NOT_FOUND) continue;
+        notice_log(notice, slot->warned ? DCPK_LOG_INFO : DCPK_LOG_WARNING, "not using an entry: %s", error.text);
+        slot->warned = true;
+    }
+    return NULL;
+}
+
+void packs_describe(const struct packs *packs, struct buffer *text) {
+    for (uint32_t i = 0; i < packs->count; i++) {
+        const struct pack_slot *slot = &packs->slots[i];
+        dcpk_pack_info info = {.size = sizeof info};
+        if (!slot->packs)
+            buffer_format(text, "\n  pack %s: not used: %s", slot->path, slot->reason);
+        else if (dcpk_packs_info(slot->packs, 0, &info, NULL) == DCPK_OK)
+            buffer_format(text, "\n  pack %s: %u entries", slot->path, info.entries);
+    }
+}
