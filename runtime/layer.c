@@ -1,64 +1,36 @@
-/* layer.c - the kernels of one layer step: specs from shared keys, images from the provider, launches in order.
+/* layer.c - the kernels of one layer step: specs from its plan, images from the provider, launches in order.
  * Opening loads; a step only launches. Uses the public API and dcpk_kernel_check; must not call the driver. */
 #include "runtime/box_state.h"
 #include "runtime/error.h"
 #include "runtime/kernel.h"
-#include "runtime/keys.h"
+#include "runtime/layer_plan.h"
 
-#include <dcpk/layer.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* The places of a step, in the order of their launches. A place without a kernel is passed over. */
-enum place { FRONT, WAIT, DECODE, VALUE, PLACES };
 
 struct dcpk_layer {
     dcpk_device *device;
     dcpk_box *box;
-    dcpk_decode_fn *decode; /* the caller's, NULL where kernel[DECODE] does it */
+    dcpk_decode_fn *decode; /* the caller's, NULL where kernel[LAYER_DECODE] does it */
     void *decode_self;
-    dcpk_kernel *kernel[PLACES]; /* VALUE: NULL when a close has begun */
+    dcpk_kernel *kernel[LAYER_PLACES]; /* LAYER_VALUE: NULL when a close has begun */
 };
 
-/* The keys of base that this kernel takes. */
-static dcpk_status spec_of(const char *kernel, const dcpk_spec *base, dcpk_spec *spec, dcpk_error *error) {
-    dcpk_spec_init(spec, kernel);
-    memcpy(spec->arch, base->arch, sizeof spec->arch);
-    for (size_t i = 0; i < dcpk_key_row_count; i++)
-        if (dcpk_key_taken(kernel, &dcpk_key_rows[i]))
-            dcpk_key_put(spec, &dcpk_key_rows[i], dcpk_key_get(base, &dcpk_key_rows[i]));
-    return dcpk_spec_resolve(spec, error);
-}
-
-static dcpk_status load(dcpk_layer *layer, const dcpk_layer_options *options, const char *name, enum place place,
-                        dcpk_error *error) {
-    dcpk_spec spec;
+static dcpk_status load(dcpk_layer *layer, const dcpk_layer_options *options, const dcpk_spec *spec,
+                        enum layer_place place, dcpk_error *error) {
     dcpk_image *image = NULL;
-    dcpk_status status = spec_of(name, options->base, &spec, error);
-    if (status != DCPK_OK) return status;
-    status = options->provider->get(options->provider->self, &spec, &image, error);
+    dcpk_status status = options->provider->get(options->provider->self, spec, &image, error);
     if (status != DCPK_OK) return status;
     status = dcpk_kernel_load(layer->device, image, NULL, &layer->kernel[place], error);
     dcpk_image_free(image);
     return status;
 }
 
-static dcpk_status load_front(dcpk_layer *layer, const dcpk_layer_options *options, dcpk_error *error) {
-    bool boxed = layer->box != NULL;
-    dcpk_status status = DCPK_OK;
-    if (options->form == DCPK_LAYER_FUSED)
-        status = load(layer, options, "mla_query", FRONT, error);
-    else if (boxed)
-        status = load(layer, options, "query_push", FRONT, error);
-    if (status != DCPK_OK || !boxed) return status;
-    bool polls = options->form == DCPK_LAYER_FUSED && layer->kernel[FRONT]->spec.poll == 1;
-    return polls ? DCPK_OK : load(layer, options, "query_wait", WAIT, error);
-}
-
 static dcpk_status load_all(dcpk_layer *layer, const dcpk_layer_options *options, dcpk_error *error) {
-    dcpk_status status = load_front(layer, options, error);
-    if (status == DCPK_OK && layer->decode == NULL) status = load(layer, options, "mla_decode", DECODE, error);
-    return status == DCPK_OK ? load(layer, options, "dcp_value", VALUE, error) : status;
+    struct layer_plan plan;
+    dcpk_status status = layer_plan_make(options, &plan, error);
+    for (int place = LAYER_FRONT; status == DCPK_OK && place < LAYER_PLACES; place++)
+        if (plan.used[place]) status = load(layer, options, &plan.specs[place], (enum layer_place)place, error);
+    return status;
 }
 
 static dcpk_status check_options(dcpk_device *device, const dcpk_box *box, const dcpk_layer_options *options,
@@ -66,11 +38,8 @@ static dcpk_status check_options(dcpk_device *device, const dcpk_box *box, const
     if (device == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: device is NULL");
     if (options->provider == NULL || options->provider->get == NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: provider is missing");
-    if (options->base == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: base is missing");
-    if (options->form != DCPK_LAYER_PUSH && options->form != DCPK_LAYER_FUSED)
-        return dcpk_error_set(error, DCPK_E_ARG,
-                              "dcpk_layer_open: form=%d is neither %d (push: query_push) nor %d (fused: mla_query)",
-                              options->form, DCPK_LAYER_PUSH, DCPK_LAYER_FUSED);
+    dcpk_status status = layer_plan_check(options, "dcpk_layer_open", error);
+    if (status != DCPK_OK) return status;
     int32_t dcp = options->base->dcp == DCPK_UNSET ? 1 : options->base->dcp;
     if (dcp == 1 && box != NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_open: dcp is 1, which has no box, but a box was given");
@@ -120,7 +89,7 @@ dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer
         *out = layer;
         return DCPK_OK;
     }
-    for (int place = 0; place < PLACES; place++)
+    for (int place = 0; place < LAYER_PLACES; place++)
         dcpk_kernel_drop(layer->kernel[place]);
     free(layer);
     return status;
@@ -130,7 +99,7 @@ dcpk_status dcpk_layer_workspace(const dcpk_layer *layer, uint64_t *bytes, dcpk_
     if (layer == NULL || bytes == NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_workspace: layer or bytes is NULL");
     *bytes = 0;
-    const dcpk_kernel *decode = layer->kernel[DECODE];
+    const dcpk_kernel *decode = layer->kernel[LAYER_DECODE];
     return decode != NULL ? dcpk_spec_workspace(&decode->spec, bytes, NULL, error) : DCPK_OK;
 }
 
@@ -138,11 +107,11 @@ dcpk_status dcpk_layer_workspace(const dcpk_layer *layer, uint64_t *bytes, dcpk_
  * gone and the layer can only be closed again. */
 dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error) {
     if (layer == NULL) return DCPK_OK;
-    for (int place = VALUE; place >= FRONT; place--) {
+    for (int place = LAYER_VALUE; place >= LAYER_FRONT; place--) {
         dcpk_kernel *kernel = layer->kernel[place];
         if (kernel != NULL && dcpk_hold_count(kernel->hold) > 0) return dcpk_kernel_free(kernel, error);
     }
-    for (int place = VALUE; place >= FRONT; place--) {
+    for (int place = LAYER_VALUE; place >= LAYER_FRONT; place--) {
         dcpk_status status = dcpk_kernel_free(layer->kernel[place], error);
         if (status != DCPK_OK) return status;
         layer->kernel[place] = NULL;
@@ -154,7 +123,7 @@ dcpk_status dcpk_layer_close(dcpk_layer *layer, dcpk_error *error) {
 /* Refuses before anything is launched: a use that stops half-way would cost every rank its bound. */
 static dcpk_status check_all(const dcpk_layer *layer, const dcpk_args *args, uint32_t flags, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
-    for (int place = FRONT; place < PLACES; place++) {
+    for (int place = LAYER_FRONT; place < LAYER_PLACES; place++) {
         const dcpk_kernel *kernel = layer->kernel[place];
         for (uint32_t i = 0; status == DCPK_OK && kernel != NULL && i < kernel->entry_count; i++)
             status = dcpk_kernel_check(kernel, i, args, layer->box, flags, error);
@@ -164,15 +133,15 @@ static dcpk_status check_all(const dcpk_layer *layer, const dcpk_args *args, uin
 
 dcpk_status dcpk_layer_step(dcpk_layer *layer, const dcpk_args *args, void *stream, uint32_t flags, dcpk_error *error) {
     if (layer == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_step: layer is NULL");
-    if (layer->kernel[VALUE] == NULL)
+    if (layer->kernel[LAYER_VALUE] == NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_step: dcpk_layer_close has begun: close the layer again");
     dcpk_status status = check_all(layer, args, flags, error);
     if (status == DCPK_OK) status = dcpk_share_owns(layer->device, stream, "dcpk_layer_step", error);
     uint32_t edge = flags | DCPK_LAUNCH_FIRST; /* of the next launch; inside a step only CHAIN_WAITS remains */
     const uint32_t inside = flags & (uint32_t)DCPK_LAUNCH_CHAIN_WAITS;
-    for (int place = FRONT; status == DCPK_OK && place < PLACES; place++) {
+    for (int place = LAYER_FRONT; status == DCPK_OK && place < LAYER_PLACES; place++) {
         const dcpk_kernel *kernel = layer->kernel[place];
-        if (place == DECODE && layer->decode != NULL) {
+        if (place == LAYER_DECODE && layer->decode != NULL) {
             status = layer->decode(layer->decode_self, args, layer->box, stream, edge, error);
             edge = inside;
         }
