@@ -106,7 +106,8 @@ static dcpk_status set_cache(struct dcpk_gen *gen, const dcpk_gen_options *optio
 }
 
 static dcpk_status set_packs(struct dcpk_gen *gen, const dcpk_gen_options *options, dcpk_error *error) {
-    return packs_open(&gen->packs, options->aot_path, gen->cache.trusted, &gen->notice, error);
+    const char *list = options->aot_path ? options->aot_path : gen->environment.aot_path;
+    return packs_open(&gen->packs, list, gen->cache.trusted, &gen->notice, error);
 }
 
 static dcpk_status set_templates(struct dcpk_gen *gen, const dcpk_gen_options *options, dcpk_error *error) {

@@ -1,7 +1,9 @@
 /* packs.c - see packs.h. Owns the opened packs of a generator; what a pack's bytes mean is runtime's. */
 #include "gen/packs.h"
 
+#include "gen/identity.h"
 #include "runtime/error.h"
+#include "runtime/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,25 +52,45 @@ void packs_close(struct packs *packs) {
     *packs = (struct packs){0};
 }
 
+/* Made from other templates or by another version: used all the same, for it is what its owner put there. */
+static void compare(struct pack_slot *slot, struct expander *expander, const struct notice *notice) {
+    dcpk_pack_info info = {.size = sizeof info};
+    char why[512];
+    if (slot->compared || dcpk_packs_info(slot->packs, 0, &info, NULL) != DCPK_OK) return;
+    slot->compared = true;
+    if (identity_differs(expander, info.manifest, why, sizeof why))
+        notice_log(notice, DCPK_LOG_WARNING, "the pack %s was made otherwise than this generator would, and is used: %s",
+                   slot->path, why);
+}
+
 dcpk_image *packs_find(struct packs *packs, const dcpk_spec *spec, struct expander *expander,
                        const struct notice *notice) {
-    (void)expander;
     for (uint32_t i = 0; i < packs->count; i++) {
         struct pack_slot *slot = &packs->slots[i];
         dcpk_image *image = NULL;
         dcpk_error error;
         dcpk_error_init(&error);
         if (!slot->packs) continue;
-        dcpk_status status = dcpk_packs_find(slot->packs, spec, &image, &error);
-        if (status == DCPK_OK) return image;
+        dcpk_status status = dcpk_packs_find(slot->packs, spec, &image, NULL); /* a message of a miss costs a search */
+        if (status == DCPK_OK) {
+            compare(slot, expander, notice);
+            return image;
+        }
         if (status == DCPK_E_NOT_FOUND) continue;
+        dcpk_packs_find(slot->packs, spec, &image, &error);
+        dcpk_image_free(image);
         notice_log(notice, slot->warned ? DCPK_LOG_INFO : DCPK_LOG_WARNING, "not using an entry: %s", error.text);
         slot->warned = true;
     }
     return NULL;
 }
 
-void packs_describe(const struct packs *packs, struct buffer *text) {
+static int32_t offer(void *self, const dcpk_pack_entry *entry) {
+    nearest_offer(self, entry->spec);
+    return 0;
+}
+
+void packs_describe(const struct packs *packs, struct buffer *text, struct nearest *nearest) {
     for (uint32_t i = 0; i < packs->count; i++) {
         const struct pack_slot *slot = &packs->slots[i];
         dcpk_pack_info info = {.size = sizeof info};
@@ -76,5 +98,7 @@ void packs_describe(const struct packs *packs, struct buffer *text) {
             buffer_format(text, "\n  pack %s: not used: %s", slot->path, slot->reason);
         else if (dcpk_packs_info(slot->packs, 0, &info, NULL) == DCPK_OK)
             buffer_format(text, "\n  pack %s: %u entries", slot->path, info.entries);
+        if (slot->packs) dcpk_packs_visit(slot->packs, 0, offer, nearest, NULL);
     }
+    if (packs->count == 0) buffer_format(text, "\n  packs: none (DCPK_AOT_PATH is a colon list of them)");
 }

@@ -32,7 +32,8 @@ void packs_close(struct packs *packs);
  * against the templates that are there. */
 dcpk_image *packs_find(struct packs *packs, const dcpk_spec *spec, struct expander *expander,
                        const struct notice *notice);
-/* Appends one line a pack: its path, and what came of it. */
-void packs_describe(const struct packs *packs, struct buffer *text);
+/* For a miss: appends one line a pack, its path and what came of it; offers all specs to nearest. */
+struct nearest;
+void packs_describe(const struct packs *packs, struct buffer *text, struct nearest *nearest);
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef DCPK_RUNTIME_NEAREST_H
 #define DCPK_RUNTIME_NEAREST_H
 
+#include "runtime/private.h"
+
 #include <dcpk/spec.h>
 
 #include <stddef.h>
@@ -24,13 +26,13 @@ struct nearest {
 };
 
 /* wanted: resolved. */
-void nearest_begin(struct nearest *nearest, const dcpk_spec *wanted);
+DCPK_PRIVATE void nearest_begin(struct nearest *nearest, const dcpk_spec *wanted);
 /* spec: a canonical text. What cannot be read counts as offered and is passed over. The order does not matter. */
-void nearest_offer(struct nearest *nearest, const char *spec);
+DCPK_PRIVATE void nearest_offer(struct nearest *nearest, const char *spec);
 /* Writes what to tell, without a newline at its end, NUL-terminated and cut to capacity (NEAREST_TEXT is enough):
  *   "nearest of 40 entries:\n  batch=16 cap=64, not batch=17 cap=65\n  ..."  (all other keys are as wanted)
  *   "none of 40 entries is of kernel mla_query"   "there are no entries"
  * An entry with the wanted spec itself is said to be "this spec, made otherwise". */
-void nearest_text(const struct nearest *nearest, char *text, size_t capacity);
+DCPK_PRIVATE void nearest_text(const struct nearest *nearest, char *text, size_t capacity);
 
 #endif
