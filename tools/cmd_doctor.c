@@ -5,6 +5,8 @@
 
 #include "table.h"
 
+#include <dcpk/pack.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +113,7 @@ static enum exit_code run(const struct command_line *line) {
         else
             doctor_print(doctor);
     }
+    dcpk_packs_close(doctor->opened);
     dcpk_gen_close(doctor->gen);
     json_decref(doctor->whole);
     json_decref(doctor->problems);

@@ -23,16 +23,25 @@ static enum exit_code failed(const struct command_line *line, dcpk_gen *gen, con
     return exit_of_error(gen, error);
 }
 
+/* The generator and the spec, with what --templates and --lineinfo say. */
+static enum exit_code open_spec(const struct command_line *line, const char *templates, const char *lineinfo,
+                                dcpk_gen **gen, dcpk_spec *spec) {
+    enum exit_code code = open_gen_before(line, templates, NULL, gen);
+    return code == EXIT_DONE ? words_spec_lineinfo(line, *gen, lineinfo != NULL, spec) : code;
+}
+
 /* ---- gen ---------------------------------------------------------------------------------------- */
-enum { GEN_OUT };
+enum { GEN_OUT, GEN_TEMPLATES, GEN_LINEINFO };
 static const struct option_row gen_options[] = {
-    [GEN_OUT] = {"output", 'o', "FILE", "write the PTX to FILE ('-': stdout)"}};
+    [GEN_OUT] = {"output", 'o', "FILE", "write the PTX to FILE ('-': stdout)"},
+    [GEN_TEMPLATES] = TEMPLATES_ROW,
+    [GEN_LINEINFO] = LINEINFO_ROW,
+};
 
 static enum exit_code run_gen(const struct command_line *line) {
     dcpk_gen *gen = NULL;
     dcpk_spec spec;
-    enum exit_code code = open_gen(NULL, &gen);
-    if (code == EXIT_DONE) code = words_spec(line, gen, &spec);
+    enum exit_code code = open_spec(line, line->values[GEN_TEMPLATES], line->values[GEN_LINEINFO], &gen, &spec);
     if (code == EXIT_DONE) {
         dcpk_text ptx = {NULL, 0};
         dcpk_error error;
@@ -59,10 +68,12 @@ const struct command command_gen = {
 };
 
 /* ---- build -------------------------------------------------------------------------------------- */
-enum { BUILD_OUT, BUILD_JSON };
+enum { BUILD_OUT, BUILD_JSON, BUILD_TEMPLATES, BUILD_LINEINFO };
 static const struct option_row build_options[] = {
     [BUILD_OUT] = {"output", 'o', "FILE", "also write the image to FILE ('-': stdout, the report then goes to stderr)"},
     [BUILD_JSON] = {"json", 0, NULL, "JSON instead of a table"},
+    [BUILD_TEMPLATES] = TEMPLATES_ROW,
+    [BUILD_LINEINFO] = LINEINFO_ROW,
 };
 
 static struct table *entries_table(const dcpk_image *image, dcpk_error *error) {
@@ -150,8 +161,7 @@ static enum exit_code print_build(const struct command_line *line, const dcpk_sp
 static enum exit_code run_build(const struct command_line *line) {
     dcpk_gen *gen = NULL;
     dcpk_spec spec;
-    enum exit_code code = open_gen(NULL, &gen);
-    if (code == EXIT_DONE) code = words_spec(line, gen, &spec);
+    enum exit_code code = open_spec(line, line->values[BUILD_TEMPLATES], line->values[BUILD_LINEINFO], &gen, &spec);
     if (code == EXIT_DONE) {
         dcpk_image *image = NULL;
         dcpk_build_report report = {.size = sizeof report};
@@ -181,11 +191,16 @@ const struct command command_build = {
 };
 
 /* ---- explain ------------------------------------------------------------------------------------ */
+enum { EXPLAIN_TEMPLATES, EXPLAIN_LINEINFO };
+static const struct option_row explain_options[] = {
+    [EXPLAIN_TEMPLATES] = TEMPLATES_ROW,
+    [EXPLAIN_LINEINFO] = LINEINFO_ROW,
+};
+
 static enum exit_code run_explain(const struct command_line *line) {
     dcpk_gen *gen = NULL;
     dcpk_spec spec;
-    enum exit_code code = open_gen(NULL, &gen);
-    if (code == EXIT_DONE) code = words_spec(line, gen, &spec);
+    enum exit_code code = open_spec(line, line->values[EXPLAIN_TEMPLATES], line->values[EXPLAIN_LINEINFO], &gen, &spec);
     if (code == EXIT_DONE) {
         dcpk_text text = {NULL, 0};
         dcpk_error error;
@@ -205,7 +220,7 @@ const struct command command_explain = {
     .operands = "KERNEL key=value...",
     .summary = "print the texts that a kernel's cache keys are made of",
     .help = SPEC_HELP,
-    .options = NULL,
-    .option_count = 0,
+    .options = explain_options,
+    .option_count = sizeof explain_options / sizeof explain_options[0],
     .run = run_explain,
 };

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_ORDERED, OPT_SHARES, OPT_SAVE, OPT_INJECT, OPT_JSON };
+enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_ORDERED, OPT_SHARES, OPT_SAVE, OPT_INJECT, OPT_JSON, OPT_TEMPLATES };
 static const struct option_row options[] = {
     [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
     [OPT_SEED] = {"seed", 's', "N", "as seed=N: of the inputs and of a random schedule (schedule: $DCPK_CPU_SEED)"},
@@ -31,6 +31,7 @@ static const struct option_row options[] = {
     [OPT_INJECT] = {"inject", 0, "[=INPUT]",
                     "flip one bit of an input on the device: cache, qkv, gate, weight or table"},
     [OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
+    [OPT_TEMPLATES] = TEMPLATES_ROW,
 };
 
 enum { MAX_STEPS = 1024, MAX_CONTEXT = 1 << 20 };
@@ -403,7 +404,7 @@ static enum exit_code run(const struct command_line *line) {
     layer_make_init(&plan->make);
     enum exit_code code = read_options(line, plan);
     device_choice_templates(path, sizeof path);
-    if (code == EXIT_DONE) code = open_gen(path, &gen);
+    if (code == EXIT_DONE) code = open_gen_before(line, line->values[OPT_TEMPLATES], path, &gen);
     if (code == EXIT_DONE) code = read_words(line, gen, plan);
     if (code == EXIT_DONE)
         code = device_choice_read(line, line->values[OPT_DEVICE], line->values[OPT_SCHEDULE], "cpu", plan->have_seed,

@@ -88,6 +88,8 @@ bool output_write(const struct command_line *line, const char *path, const void 
 /* words.c: the resolved spec that words say: KERNEL key=value..., with model= and tp= among them. Not EXIT_DONE after a
  * message; so too below. */
 enum exit_code words_spec(const struct command_line *line, dcpk_gen *gen, dcpk_spec *spec);
+/* The same with --lineinfo: it sets lineinfo=1, and EXIT_USAGE beside lineinfo=0. */
+enum exit_code words_spec_lineinfo(const struct command_line *line, dcpk_gen *gen, bool lineinfo, dcpk_spec *spec);
 /* Its pieces: key=value words into an initialised spec, model= and tp= apart; then the preset's keys where unset. */
 struct preset {
     const char *model; /* NULL: none */
@@ -102,6 +104,14 @@ enum exit_code words_preset(const struct command_line *line, dcpk_gen *gen, cons
 bool word_number(const char *text, uint64_t most, uint64_t *value);
 /* A generator with the command's log; template_path as in dcpk_gen_options. EXIT_DONE, or a code after a message. */
 enum exit_code open_gen(const char *template_path, dcpk_gen **gen);
+/* The same with the folders of --templates (a colon list; NULL: not given) before the usual ones: `usual`, as in
+ * open_gen; NULL: $DCPK_TEMPLATE_PATH, else the built-in folder. EXIT_USAGE for a folder that is not there. */
+enum exit_code open_gen_before(const struct command_line *line, const char *folders, const char *usual, dcpk_gen **gen);
+/* Rows of option tables that several commands have. */
+#define TEMPLATES_ROW                                                                                                  \
+    { "templates", 0, "DIR", "template folders (colon list) that come before the usual ones" }
+#define LINEINFO_ROW                                                                                                   \
+    { "lineinfo", 0, NULL, "as lineinfo=1: profilers and disassemblers show template lines" }
 /* True when kernels.def has the name. */
 bool kernel_known(const char *name);
 

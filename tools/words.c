@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 bool kernel_known(const char *name) {
     return dcpk_kernel_id_of(name) != DCPK_KERNEL_NONE;
@@ -19,6 +20,37 @@ enum exit_code open_gen(const char *template_path, dcpk_gen **gen) {
     if (dcpk_gen_open(&options, gen, &error) == DCPK_OK) return EXIT_DONE;
     complain_error(&error);
     return exit_of_error(NULL, &error);
+}
+
+/* Every folder of the list is there; an empty one is passed over, as in PATH-like lists of templates. */
+static enum exit_code check_folders(const struct command_line *line, const char *folders) {
+    char folder[4096];
+    struct stat about;
+    size_t found = 0;
+    for (const char *at = folders; *at != '\0'; at += strspn(at, ":")) {
+        size_t length = strcspn(at, ":");
+        snprintf(folder, sizeof folder, "%.*s", (int)(length < sizeof folder ? length : sizeof folder - 1), at);
+        if (length > 0 && (stat(folder, &about) != 0 || !S_ISDIR(about.st_mode)))
+            return usage_error(line, "--templates %s: there is no such folder", folder);
+        found += length > 0;
+        at += length;
+    }
+    return found > 0 ? EXIT_DONE : usage_error(line, "--templates needs a folder");
+}
+
+enum exit_code open_gen_before(const struct command_line *line, const char *folders, const char *usual,
+                               dcpk_gen **gen) {
+    char built_in[4096] = "", *path = NULL;
+    if (folders == NULL) return open_gen(usual, gen);
+    enum exit_code code = check_folders(line, folders);
+    if (code != EXIT_DONE) return code;
+    const char *given = getenv("DCPK_TEMPLATE_PATH");
+    if (usual == NULL) usual = given != NULL && given[0] != '\0' ? given : NULL;
+    if (usual == NULL && dcpk_templates_path(built_in, sizeof built_in) > 0) usual = built_in;
+    if (asprintf(&path, "%s:%s", folders, usual != NULL ? usual : "") < 0) path = NULL;
+    code = open_gen(must(path), gen);
+    free(path);
+    return code;
 }
 
 static bool kernel_name_well_formed(const char *name) {
@@ -88,6 +120,10 @@ enum exit_code words_preset(const struct command_line *line, dcpk_gen *gen, cons
 }
 
 enum exit_code words_spec(const struct command_line *line, dcpk_gen *gen, dcpk_spec *spec) {
+    return words_spec_lineinfo(line, gen, false, spec);
+}
+
+enum exit_code words_spec_lineinfo(const struct command_line *line, dcpk_gen *gen, bool lineinfo, dcpk_spec *spec) {
     if (line->word_count == 0) return usage_error(line, "which kernel? 'dcpk ls' names them");
     if (!kernel_name_well_formed(line->words[0]))
         return usage_error(line, "'%s' is no kernel's name: at most 31 of a-z, 0-9 and _ ('dcpk ls' names the kernels)",
@@ -97,6 +133,9 @@ enum exit_code words_spec(const struct command_line *line, dcpk_gen *gen, dcpk_s
     struct preset preset;
     dcpk_spec_init(spec, line->words[0]);
     enum exit_code code = words_keys(line, line->words + 1, line->word_count - 1, spec, &preset);
+    if (code == EXIT_DONE && lineinfo && spec->lineinfo == 0)
+        code = usage_error(line, "--lineinfo and lineinfo=0 contradict each other");
+    if (lineinfo) spec->lineinfo = 1;
     if (code == EXIT_DONE) code = words_preset(line, gen, &preset, spec);
     if (code == EXIT_DONE && dcpk_spec_resolve(spec, &error) != DCPK_OK) {
         complain_error(&error);
