@@ -14,6 +14,7 @@ OPT     ?= -O2 -g
 WARN    := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
 CFLAGS_ALL = -std=c11 -D_GNU_SOURCE $(OPT) $(WARN) -fPIC -fvisibility=hidden -Iinclude -I. -MMD -MP $(CFLAGS)
 LUA_CFLAGS := $(shell pkg-config --cflags lua5.4 2>/dev/null)
+LUA_LIBS   := $(shell pkg-config --libs lua5.4 2>/dev/null)
 LUA_LIB    := $(shell pkg-config --variable=libdir lua5.4 2>/dev/null)/liblua5.4.a
 CHECK_LIBS := $(shell pkg-config --libs check 2>/dev/null)
 JANSSON    := $(shell pkg-config --libs jansson 2>/dev/null)
@@ -83,6 +84,8 @@ bench-gpu:
 clean:
 	$(Q)rm -rf $(BUILD) $(BUILD)-asan
 
+include tools/packaging/install.mk
+
 # ---- what they build ----------------------------------------------------------------------------------------------
 programs: $(BUILD)/dcpk $(BUILD)/libdcpk.so $(BUILD)/libdcpkcpu.so
 suites: programs $(TESTS) $(PROGRAMS) $(BUILD)/tests/libfakecuda.so
@@ -107,12 +110,6 @@ $(BUILD)/libdcpk.a: $(call obj,$(RUNTIME_SRC))
 $(BUILD)/libdcpkgen.a: $(call obj,$(GEN_SRC))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
-$(BUILD)/libdcpk.so: $(call obj,$(RUNTIME_SRC))
-	$(call say,LD,$@)
-	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -o $@ $^ -ldl -lpthread
-$(BUILD)/libdcpkcpu.so: $(call obj,$(CPU_SRC))
-	$(call say,LD,$@)
-	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -o $@ $^ -lm -lpthread
 $(BUILD)/libtools.a: $(call obj,$(TOOL_SRC))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/dcpk: $(BUILD)/tools/dcpk.o $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a

@@ -144,6 +144,43 @@ static struct table *list_env(dcpk_gen *gen) {
     return table;
 }
 
+/* Letters of args.def, in the order of kernels.def, become names. */
+static void name_readers(const char *letters, char *text, size_t capacity) {
+    static const char order[] = "npwqdv";
+    _Static_assert(sizeof order - 1 == KERNELS, "a letter for each kernel");
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < KERNELS; i++) {
+        if (strchr(letters, order[i]) == NULL) continue;
+        int n = snprintf(text + length, capacity - length, "%s%s", length == 0 ? "" : ", ", kernels[i]);
+        length += (size_t)n < capacity - length ? (size_t)n : 0;
+    }
+}
+
+static struct table *list_args(dcpk_gen *gen) {
+    static const struct column columns[] = {
+        {"argument", "argument"}, {"type", "type"}, {"kernels", "kernels"}, {"doc", "meaning"}};
+    (void)gen;
+    struct table *table = table_new(columns, 4);
+    char readers[256];
+#define A(type, name, letters, doc)                                                                                    \
+    name_readers(letters, readers, sizeof readers);                                                                    \
+    table_text(table, #name), table_text(table, #type), table_text(table, readers), table_text(table, doc);
+#include <dcpk/args.def>
+#undef A
+    return table;
+}
+
+static struct table *list_box(dcpk_gen *gen) {
+    static const struct column columns[] = {{"parameter", "parameter"}, {"type", "type"}, {"doc", "meaning"}};
+    (void)gen;
+    struct table *table = table_new(columns, 3);
+#define B(type, name, doc) table_text(table, #name), table_text(table, #type), table_text(table, doc);
+#include <dcpk/box.def>
+#undef B
+    return table;
+}
+
 /* Lines "name heads=.. gate=.. ... source", as the library words them. */
 static struct table *list_models(dcpk_gen *gen) {
     static const struct column columns[] = {{"model", "model"}, {"settings", "settings and source"}};
@@ -166,14 +203,15 @@ static struct table *list_models(dcpk_gen *gen) {
     return table;
 }
 
-#define LIST_NAMES "kernels|keys|arch|models|errors|env|commands|options|exits"
+#define LIST_NAMES "kernels|keys|arch|models|errors|env|args|box|commands|options|exits"
 static const struct list {
     const char *name;
     int by_default; /* shown by a bare ls */
     struct table *(*make)(dcpk_gen *gen);
-} lists[] = {{"kernels", 1, list_kernels},   {"keys", 1, list_keys},       {"arch", 0, list_arch},
-             {"models", 0, list_models},     {"errors", 0, list_errors},   {"env", 0, list_env},
-             {"commands", 0, list_commands}, {"options", 0, list_options}, {"exits", 0, list_exits}};
+} lists[] = {{"kernels", 1, list_kernels}, {"keys", 1, list_keys},     {"arch", 0, list_arch},
+             {"models", 0, list_models},   {"errors", 0, list_errors}, {"env", 0, list_env},
+             {"args", 0, list_args},       {"box", 0, list_box},       {"commands", 0, list_commands},
+             {"options", 0, list_options}, {"exits", 0, list_exits}};
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
 static bool wanted(const struct command_line *line, const struct list *list) {
