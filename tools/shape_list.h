@@ -19,10 +19,10 @@ struct shape_request {
     const char *tps;    /* NULL: 1 */
     const char *dcps;   /* NULL: 1 */
     const char *batches;
-    const char *qs;     /* NULL: 1 */
-    const char *archs;  /* NULL: the library's default */
-    const char *forms;  /* NULL: fused,push,norm */
-    char *const *keys;  /* key=value words for every spec that takes the key */
+    const char *qs;    /* NULL: 1 */
+    const char *archs; /* NULL: the library's default */
+    const char *forms; /* NULL: fused,push,norm */
+    char *const *keys; /* key=value words for every spec that takes the key */
     int key_count;
     const char *file; /* one spec a line: KERNEL key=value..., model= and tp= among them; # begins a comment. NULL: none
                        */
@@ -46,10 +46,12 @@ struct shape_spec {
 };
 
 struct shape_list {
-    struct shape *shapes; /* in the lists' order: model, arch, tp, dcp, q, batch, form (the last fastest) */
+    struct shape *shapes; /* by model, arch, tp, dcp, q, batch, form (the last fastest), whatever order was given */
     uint32_t shape_count, refused;
     struct shape_spec *specs; /* no two alike, sorted by text */
     uint32_t spec_count;
+    uint32_t lines; /* specs that the file has */
+    char *asked;    /* the request in one writing, as lines of a pack's manifest: "batch 1-64" for 1,2,3,..,64 */
 };
 
 /* EXIT_DONE, or a code after a message: EXIT_USAGE for a list that is none, a key that is none, a line of the file that

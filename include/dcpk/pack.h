@@ -20,7 +20,8 @@
  *   templates DIGEST       of every template file: names below the template folders and contents
  *   image-format N
  *   toolchain TEXT         what assembled them (dcpk_gen_toolchain)
- *   model, tp, dcp, batch, q, arch, form, key, shapes    what was asked for; shapes: the digest of the file's lines
+ *   model, tp, dcp, batch, q, arch, form, keys    the lists that were asked for
+ *   shapes N               specs that a file of shapes asked for
  * The first four are dcpk_gen_identity's (gen.h): a pack in whose manifest one of them differs was made from other
  * templates or by another version. */
 #ifndef DCPK_PACK_H
