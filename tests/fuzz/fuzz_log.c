@@ -6,6 +6,7 @@
 #include "gen/lint.h"
 #include "gen/nvrtc.h"
 #include "gen/toolchain.h"
+#include "runtime/error.h"
 
 #include <string.h>
 
