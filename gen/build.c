@@ -7,17 +7,23 @@
 
 #include <string.h>
 
+dcpk_status gen_resolve(const dcpk_spec *spec, dcpk_spec *resolved, char text[GEN_SPEC_TEXT], dcpk_error *error) {
+    dcpk_spec own = *spec;
+    if (!resolved) resolved = &own;
+    *resolved = *spec;
+    dcpk_status status = dcpk_spec_resolve(resolved, error);
+    if (status != DCPK_OK) return status;
+    if (dcpk_spec_format(resolved, text, GEN_SPEC_TEXT) >= GEN_SPEC_TEXT)
+        return dcpk_error_set(error, DCPK_E_SPEC, "the spec's text is longer than %d bytes", GEN_SPEC_TEXT - 1);
+    return DCPK_OK;
+}
+
 dcpk_status build_begin(struct build *b, struct dcpk_gen *gen, const dcpk_spec *spec, dcpk_error *error) {
     *b = (struct build){.gen = gen, .lock = -1, .report = {.size = sizeof b->report}};
     if (!gen || !spec || spec->size < sizeof *spec)
         return dcpk_error_set(error, DCPK_E_ARG, "gen and spec may not be NULL, spec->size not below %zu",
                               sizeof *spec);
-    b->spec = *spec;
-    dcpk_status status = dcpk_spec_resolve(&b->spec, error);
-    if (status != DCPK_OK) return status;
-    if (dcpk_spec_format(&b->spec, b->spec_text, sizeof b->spec_text) >= sizeof b->spec_text)
-        return dcpk_error_set(error, DCPK_E_SPEC, "the spec's text is longer than %zu bytes", sizeof b->spec_text - 1);
-    return DCPK_OK;
+    return gen_resolve(spec, &b->spec, b->spec_text, error);
 }
 
 void build_end(struct build *b) {
@@ -104,6 +110,18 @@ void build_give(struct build *b, uint32_t started, double start, dcpk_image **ou
     give_report(&b->report, report);
     dcpk_image_ref(b->image);
     *out = b->image;
+}
+
+bool gen_at_hand(struct dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **out, dcpk_build_report *report) {
+    struct build b;
+    double start = system_now();
+    *out = NULL;
+    *report = (dcpk_build_report){.size = sizeof *report};
+    if (build_begin(&b, gen, spec, NULL) == DCPK_OK &&
+        (build_from_memory(&b) || (gen->jit != JIT_FORCE && build_from_packs(&b))))
+        build_give(&b, gen->toolchain.started, start, out, report);
+    build_end(&b);
+    return *out != NULL;
 }
 
 dcpk_status dcpk_gen_build(dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **out, dcpk_build_report *report,

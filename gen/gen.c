@@ -90,20 +90,6 @@ dcpk_status dcpk_gen_expand(dcpk_gen *gen, const dcpk_spec *spec, dcpk_text *ptx
     return DCPK_OK;
 }
 
-static dcpk_status provide(void *self, const dcpk_spec *spec, dcpk_image **out, dcpk_error *error) {
-    struct dcpk_gen *gen = self;
-    pthread_mutex_lock(&gen->provider);
-    dcpk_status status = dcpk_gen_build(gen, spec, out, NULL, error);
-    pthread_mutex_unlock(&gen->provider);
-    return status;
-}
-
-dcpk_status dcpk_gen_provider(dcpk_gen *gen, dcpk_provider *out, dcpk_error *error) {
-    if (!gen || !out) return dcpk_error_set(error, DCPK_E_ARG, "gen and out may not be NULL");
-    *out = (dcpk_provider){.size = sizeof *out, .self = gen, .get = provide};
-    return DCPK_OK;
-}
-
 dcpk_status dcpk_cache_path(dcpk_gen *gen, const char **path, dcpk_error *error) {
     if (!gen || !path) return dcpk_error_set(error, DCPK_E_ARG, "gen and path may not be NULL");
     bool usable = gen->cache.path && (cache_ready(&gen->cache, false) || gen->cache.status == DCPK_OK);

@@ -131,6 +131,14 @@ static const char *value_of(const char *manifest, const char *name, size_t name_
     return NULL;
 }
 
+/* The digest of no files at all: packs serve where no templates are installed, and nothing can be said of theirs. */
+static bool no_templates(const char *line) {
+    char none[DIGEST_HEX], wanted[64];
+    digest_hex("", 0, none);
+    snprintf(wanted, sizeof wanted, "templates %s\n", none);
+    return strncmp(line, wanted, strlen(wanted)) == 0;
+}
+
 bool identity_differs(struct expander *expander, const char *manifest, char *why, size_t capacity) {
     struct buffer text = {0}, reasons = {0};
     if (identity_write(expander, &text, NULL) != DCPK_OK) {
@@ -141,6 +149,10 @@ bool identity_differs(struct expander *expander, const char *manifest, char *why
         size_t length = strcspn(line, "\n"), name = strcspn(line, " "), had = 0, here = length - name - 1;
         const char *value = value_of(manifest, line, name, &had);
         const char *between = reasons.length > 0 ? "; " : "";
+        if (no_templates(line)) {
+            line += length + 1;
+            continue;
+        }
         if (!value)
             buffer_format(&reasons, "%sno line \"%.*s\"", between, (int)name, line);
         else if (had != here || memcmp(value, line + name + 1, here) != 0)

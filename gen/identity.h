@@ -14,7 +14,7 @@ dcpk_status identity_write(struct expander *expander, struct buffer *text, dcpk_
 
 /* Whether a pack's manifest says that it was made otherwise than this generator would make it; why then names what
  * differs: "templates 1f.., here 90..". A manifest without these lines differs. False where the identity cannot be
- * told. */
+ * told; where there is no template at all, their line is not compared. */
 bool identity_differs(struct expander *expander, const char *manifest, char *why, size_t capacity);
 
 #endif

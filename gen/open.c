@@ -165,6 +165,8 @@ dcpk_status gen_open_beside(struct dcpk_gen *of, struct notice notice, dcpk_gen 
     gen->lock_timeout_ms = of->lock_timeout_ms;
     gen->jit = of->jit;
     gen->kind = of->kind;
+    if (good && of->toolchain_open && gen->kind->copy)
+        good = gen->toolchain_open = gen->kind->copy(&gen->toolchain, &of->toolchain);
     dcpk_status status = good ? expander_open(gen->template_path, &gen->expander, error) : no_memory(error);
     if (status == DCPK_OK)
         *out = gen;

@@ -52,6 +52,19 @@ static dcpk_status ptxas_open(struct toolchain *toolchain, const struct toolchai
     return status;
 }
 
+static bool ptxas_copy(struct toolchain *to, const struct toolchain *from) {
+    size_t count = 0;
+    while (from->envp[count])
+        count++;
+    *to = (struct toolchain){.path = strdup(from->path), .warned = from->warned, .envp = calloc(count + 1, sizeof(char *))};
+    memcpy(to->text, from->text, sizeof to->text);
+    bool good = to->path && to->envp;
+    for (size_t i = 0; good && i < count; i++)
+        good = (to->envp[i] = strdup(from->envp[i])) != NULL;
+    if (!good) ptxas_close(to);
+    return good;
+}
+
 /* A memory file that holds the bytes; -1 with the error set. */
 static int memory_file(const struct system *sys, const char *name, const char *bytes, size_t length,
                        dcpk_error *error) {
@@ -161,6 +174,7 @@ static dcpk_status assemble(struct toolchain *toolchain, const struct toolchain_
 
 const struct toolchain_kind toolchain_ptxas = {.name = "ptxas",
                                                .open = ptxas_open,
+                                               .copy = ptxas_copy,
                                                .options = options,
                                                .assemble = assemble,
                                                .archs = ptxas_archs,

@@ -51,8 +51,11 @@ dcpk_status gen_front(struct dcpk_gen *gen, const dcpk_spec *spec, char *text, s
 /* front.c: expands a resolved spec to linted PTX. */
 dcpk_status gen_expand(struct dcpk_gen *gen, const dcpk_spec *spec, struct expansion *out, dcpk_error *error);
 
-/* build.c: one build. spec is resolved, `text` its canonical text. Does not look into packs. */
+/* build.c: the canonical text of a spec as dcpk_spec_resolve makes it; *resolved that spec, where it is not NULL. */
 enum { GEN_SPEC_TEXT = 1024 };
+dcpk_status gen_resolve(const dcpk_spec *spec, dcpk_spec *resolved, char text[GEN_SPEC_TEXT], dcpk_error *error);
+/* build.c: what memory or (unless forced) a pack has. False: building would have to look further. */
 enum gen_hit { HIT_NONE = 0, HIT_MEMORY = 1, HIT_FOLDER = 2, HIT_PACK = 3 };
+bool gen_at_hand(struct dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **out, dcpk_build_report *report);
 
 #endif

@@ -37,6 +37,8 @@ struct toolchain_output {
 struct toolchain_kind {
     const char *name;
     dcpk_status (*open)(struct toolchain *toolchain, const struct toolchain_place *place, dcpk_error *error);
+    /* What was found and identified, for another thread; NULL: opening it anew costs no process. */
+    bool (*copy)(struct toolchain *to, const struct toolchain *from);
     /* The option vector that a spec is assembled with, as one line of text: part of the keys. */
     void (*options)(const dcpk_spec *spec, char *text, size_t capacity);
     /* TOOLCHAIN with the log, template lines first; the output is still to be validated. */
