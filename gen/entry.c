@@ -44,7 +44,8 @@ static int spec_index(lua_State *L) {
     if (value == DCPK_UNSET) {
         dcpk_key_list(spec->kernel, list, sizeof list);
         if (taken)
-            host_fail(L, DCPK_E_SPEC, "%s: the template needs %s, which the spec does not set", spec->kernel, key);
+            host_fail(L, DCPK_E_SPEC, "%s: the template needs %s, which the spec does not set: add %s=VALUE (%s)",
+                      spec->kernel, key, key, row->values);
         host_fail(L, DCPK_E_TEMPLATE, "spec.%.40s: %s takes no such key; keys: kernel %s", key, spec->kernel, list);
     }
     if (dcpk_key_is_number(row)) {
@@ -108,14 +109,28 @@ static bool serves(const struct target *target, const char *text, const dcpk_spe
     return target->number <= number;
 }
 
+/* The architectures that would do are named. */
+static void refuse_target(lua_State *L, const struct target *target, const char *text) {
+    const dcpk_spec *spec = host_of(L)->spec;
+    dcpk_arch_info row = {.size = sizeof row};
+    char list[256] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; used < sizeof list && dcpk_arch_at(i, &row); i++) {
+        dcpk_spec other = *spec;
+        snprintf(other.arch, sizeof other.arch, "%s", row.name);
+        if (serves(target, text, &other))
+            used += (size_t)snprintf(list + used, sizeof list - used, " arch=%s", row.name);
+    }
+    host_fail(L, DCPK_E_ARCH, "%s needs target %s, and arch=%s is not one%s%s", spec->kernel, text, spec->arch,
+              used > 0 ? ": use" : ": no architecture of the table is", list);
+}
+
 static void need_target(lua_State *L, const char *text) {
     struct host *host = host_of(L);
     struct target target, before;
     if (!parse_target(text, &target))
         host_fail(L, DCPK_E_TEMPLATE, "need: '%.20s' is not a target (sm_90, sm_90a, sm_100f)", text);
-    if (!serves(&target, text, host->spec))
-        host_fail(L, DCPK_E_ARCH, "%s needs target %s, and arch=%s is not one%s%s", host->spec->kernel, text,
-                  host->spec->arch, target.suffix == 'a' ? ": use arch=" : "", target.suffix == 'a' ? text : "");
+    if (!serves(&target, text, host->spec)) refuse_target(L, &target, text);
     if (target.suffix != 0)
         snprintf(host->need.target, sizeof host->need.target, "%s", host->spec->arch);
     else if (parse_target(host->need.target, &before) && before.suffix == 0 && target.number > before.number)
@@ -342,7 +357,12 @@ static int param_index(lua_State *L) {
                     name, text);
         return 1;
     }
-    host_fail(L, DCPK_E_TEMPLATE, "param.%.40s: this kernel{} does not declare it in params", name);
+    char list[700] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < entry->param_count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, " %s", entry->params[i].name);
+    host_fail(L, DCPK_E_TEMPLATE, "param.%.40s: this kernel{} does not declare it in params; it declares%s", name,
+              used > 0 ? list : " none");
 }
 
 /* A global whose fields a C function answers. */

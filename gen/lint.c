@@ -173,7 +173,9 @@ static void check_before(struct linter *l, const struct ptx_statement *st, size_
     if (begins(st->name, "griddepcontrol.launch_dependents"))
         complain(l, st->line, "launch_dependents before griddepcontrol.wait: a kernel waits before it triggers");
     else if (access == STORE)
-        complain(l, st->line, "a store or atomic before griddepcontrol.wait: the kernel before this one may still run");
+        complain(l, st->line,
+                 "a store or atomic before griddepcontrol.wait: the kernel before this one may still run; move it "
+                 "behind the wait");
     else if (access == LOAD && compiled(l))
         complain(l, st->line,
                  "a load before griddepcontrol.wait: the kernel before this one may not have written it yet");
@@ -183,12 +185,14 @@ static void check_before(struct linter *l, const struct ptx_statement *st, size_
             "a load before griddepcontrol.wait: the kernel before this one may not have written it yet (a weight, or a "
             "table made before any launch, says so: // const_input)");
     else if (begins(st->name, "bra") && leads_past(l, ptx_word(st->rest), wait))
-        complain(l, st->line, "a branch that may lead past griddepcontrol.wait");
+        complain(l, st->line, "a branch that may lead past griddepcontrol.wait: wait before it branches");
     else if (begins(st->name, "brx") || begins(st->name, "call"))
         complain(l, st->line, "an indirect branch or a call before griddepcontrol.wait: it may lead past it");
     else if (begins(st->name, "ret") || begins(st->name, "exit"))
         complain(l, st->line,
-                 "a thread leaves before griddepcontrol.wait: the next kernel would not wait for the one before");
+                 "a thread leaves before griddepcontrol.wait: the next kernel would not wait for the one before; leave "
+                 "behind the "
+                 "wait");
 }
 
 static void check_without_wait(struct linter *l) {
@@ -196,9 +200,14 @@ static void check_without_wait(struct linter *l) {
         struct ptx_statement st = l->statements[i];
         if (st.kind != PTX_INSTRUCTION) continue;
         if (access_of(st.name) != NO_ACCESS)
-            complain(l, st.line, "the kernel touches global memory and never executes griddepcontrol.wait");
+            complain(l, st.line,
+                     "the kernel touches global memory and never executes griddepcontrol.wait: every kernel waits "
+                     "before its first "
+                     "access (pdl.wait() of lib/pdl)");
         if (begins(st.name, "griddepcontrol.launch_dependents"))
-            complain(l, st.line, "launch_dependents in a kernel that never executes griddepcontrol.wait");
+            complain(l, st.line,
+                     "launch_dependents in a kernel that never executes griddepcontrol.wait: wait first (pdl.wait() of "
+                     "lib/pdl)");
         if (compiled(l) && begins(st.name, "call"))
             complain(l, st.line,
                      "a call in a kernel that never executes griddepcontrol.wait itself: what is called may touch "
@@ -216,7 +225,8 @@ static void check_entry(struct linter *l, dcpk_entry_info *entry) {
         const struct ptx_statement st = l->statements[i];
         if (st.kind != PTX_INSTRUCTION) continue;
         if (i < wait && wait < l->count) check_before(l, &st, wait);
-        if (i == wait && st.guarded) complain(l, st.line, "griddepcontrol.wait under a predicate: every thread waits");
+        if (i == wait && st.guarded)
+            complain(l, st.line, "griddepcontrol.wait under a predicate: every thread waits; write it without @");
         check_instruction(l, &st);
     }
     if (wait == l->count) check_without_wait(l);

@@ -230,8 +230,10 @@ dcpk_status host_run(struct host *host, const char *name, lua_CFunction use, voi
     int result = lua_pcall(L, 3, 0, 1);
     if (host->out_of_memory || host->out_of_steps) { /* sticky: whatever else was raised since */
         host->status = DCPK_E_TEMPLATE;
-        return report(host,
-                      host->out_of_memory ? "the expansion's Lua takes more than 64 MiB of memory" : tired_message);
+        return report(
+            host, host->out_of_memory
+                      ? "the expansion's Lua takes more than 64 MiB of memory: does a table or a text grow without end?"
+                      : tired_message);
     }
     if (result == LUA_ERRMEM) host->status = DCPK_E_NOMEM;
     if (result == LUA_OK) return DCPK_OK;

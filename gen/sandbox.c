@@ -268,8 +268,8 @@ static int unknown_name(lua_State *L) {
     qsort(names, count, sizeof *names, compare_names);
     const char *nearest = dcpk_name_nearest(name, names, count);
     if (library != NULL) host_fail(L, DCPK_E_TEMPLATE, "templates have no %s.%.40s", library, name);
-    host_fail(L, DCPK_E_TEMPLATE, "there is no global '%.40s'%s%s%s", name, nearest ? " (nearest: " : "",
-              nearest ? nearest : "", nearest ? ")" : "");
+    host_fail(L, DCPK_E_TEMPLATE, "there is no global '%.40s'%s%s%s: declare it with `local` above", name,
+              nearest ? " (nearest: " : "", nearest ? nearest : "", nearest ? ")" : "");
 }
 
 static int no_assignment(lua_State *L) {

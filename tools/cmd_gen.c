@@ -16,7 +16,7 @@
 /* A failed call on a well-formed spec. A kernel that nobody knows is a usage error. */
 static enum exit_code failed(const struct command_line *line, dcpk_gen *gen, const dcpk_error *error) {
     complain_error(error);
-    if (error->code == DCPK_E_NOT_FOUND && !kernel_known(line->words[0])) {
+    if (error->code == DCPK_E_NOT_FOUND && error->template_line == 0 && !kernel_known(line->words[0])) {
         complain(line, "'dcpk ls' names the kernels");
         return EXIT_USAGE;
     }

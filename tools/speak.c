@@ -47,7 +47,10 @@ void complain_error(const dcpk_error *error) {
     put_clean(error->text);
     size_t length = strlen(error->text);
     if (length == 0 || error->text[length - 1] != '\n') fputc('\n', stderr);
-    fprintf(stderr, "dcpk: %s: %s\n", dcpk_status_name(error->code), dcpk_status_advice(error->code));
+    const char *advice = dcpk_status_advice(error->code);
+    if (error->code == DCPK_E_TOOLCHAIN && error->template_line > 0) /* it is there, and refuses what was written */
+        advice = "correct the template's lines that the message shows";
+    fprintf(stderr, "dcpk: %s: %s\n", dcpk_status_name(error->code), advice);
 }
 
 enum exit_code exit_of_error(dcpk_gen *gen, const dcpk_error *error) {
