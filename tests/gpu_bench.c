@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEASURES = 7 };
-
 static void fail(const char *what, const char *why) {
     fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, why);
     exit(1);
@@ -19,41 +17,8 @@ void gpu_must(dcpk_status status, const dcpk_error *error, const char *what) {
     }
 }
 
-static void must_call(int code, const char *what) {
-    char text[64];
-    snprintf(text, sizeof text, "driver error %d", code);
-    if (code != 0) {
-        fail(what, text);
-    }
-}
-
-static void find_calls(struct gpu *gpu) {
-    static const char *const names[] = {"cuStreamGetCtx",
-                                        "cuCtxPushCurrent_v2",
-                                        "cuStreamBeginCapture_v2",
-                                        "cuStreamEndCapture",
-                                        "cuGraphInstantiateWithFlags",
-                                        "cuGraphLaunch",
-                                        "cuGraphExecDestroy",
-                                        "cuGraphDestroy",
-                                        "cuEventCreate",
-                                        "cuEventRecord",
-                                        "cuEventElapsedTime",
-                                        "cuDriverGetVersion"};
-    void *found[sizeof names / sizeof *names];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        found[i] = dcpk_device_symbol(gpu->device, names[i]);
-        if (!found[i]) {
-            fail(names[i], "the driver has none");
-        }
-    }
-    _Static_assert(sizeof gpu->calls == sizeof found, "one function a name");
-    memcpy(&gpu->calls, found, sizeof gpu->calls);
-}
-
 void gpu_open(struct gpu *gpu, const char *device) {
     dcpk_error error;
-    void *context = NULL;
     dcpk_error_init(&error);
     memset(gpu, 0, sizeof *gpu);
     dcpk_device_options options = {.size = sizeof options, .kind = device, .pdl = 1, .multicast = 0};
@@ -66,11 +31,7 @@ void gpu_open(struct gpu *gpu, const char *device) {
     gpu_must(dcpk_device_get_info(gpu->device, &gpu->info, &error), &error, "device");
     gpu_must(dcpk_stream_create(gpu->device, &gpu->stream, &error), &error, "stream");
     gpu_must(dcpk_gen_open(&gen, &gpu->gen, &error), &error, "generator");
-    find_calls(gpu);
-    must_call(gpu->calls.stream_context(gpu->stream, &context), "cuStreamGetCtx");
-    must_call(gpu->calls.push(context), "cuCtxPushCurrent");
-    must_call(gpu->calls.event_create(&gpu->from, 0), "cuEventCreate");
-    must_call(gpu->calls.event_create(&gpu->to, 0), "cuEventCreate");
+    gpu_must(gpu_timer_open(&gpu->timer, gpu->device, gpu->stream, &error), &error, "graphs and events");
 }
 
 void gpu_close(struct gpu *gpu) {
@@ -111,43 +72,23 @@ void gpu_free(struct gpu *gpu, uint64_t address) {
     }
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+struct call {
+    gpu_launch *launch;
+    void *self;
+};
 
-/* Milliseconds of so many launches of the graph. */
-static double measure(struct gpu *gpu, void *exec, int launches) {
-    float ms = 0;
-    dcpk_error error;
-    dcpk_error_init(&error);
-    must_call(gpu->calls.event_record(gpu->from, gpu->stream), "cuEventRecord");
-    for (int i = 0; i < launches; i++) {
-        must_call(gpu->calls.launch(exec, gpu->stream), "cuGraphLaunch");
-    }
-    must_call(gpu->calls.event_record(gpu->to, gpu->stream), "cuEventRecord");
-    gpu_must(dcpk_stream_sync(gpu->device, gpu->stream, &error), &error, "replay");
-    must_call(gpu->calls.event_time(&ms, gpu->from, gpu->to), "cuEventElapsedTime");
-    return (double)ms;
+static dcpk_status call_once(void *self, int i, dcpk_error *error) {
+    struct call *call = self;
+    (void)error; /* the launch ends the program itself */
+    call->launch(call->self, i);
+    return DCPK_OK;
 }
 
 double gpu_time(struct gpu *gpu, gpu_launch *launch, void *self, int calls) {
-    void *graph = NULL, *exec = NULL;
-    double us[MEASURES];
-    must_call(gpu->calls.begin(gpu->stream, 2), "cuStreamBeginCapture");
-    for (int i = 0; i < calls; i++) {
-        launch(self, i);
-    }
-    must_call(gpu->calls.end(gpu->stream, &graph), "cuStreamEndCapture");
-    must_call(gpu->calls.instantiate(&exec, graph, 0), "cuGraphInstantiate");
-    measure(gpu, exec, 1);
-    double once = measure(gpu, exec, 1);
-    int launches = once > 20 ? 1 : (int)(20 / (once > 0.001 ? once : 0.001)) + 1;
-    for (int i = 0; i < MEASURES; i++) {
-        us[i] = 1e3 * measure(gpu, exec, launches) / launches / calls;
-    }
-    qsort(us, MEASURES, sizeof *us, ascending);
-    gpu->calls.exec_destroy(exec);
-    gpu->calls.graph_destroy(graph);
-    return us[MEASURES / 2];
+    dcpk_error error;
+    double us = 0;
+    struct call call = {launch, self};
+    dcpk_error_init(&error);
+    gpu_must(gpu_timer_measure(&gpu->timer, call_once, &call, calls, &us, &error), &error, "timing");
+    return us;
 }

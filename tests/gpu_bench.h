@@ -1,33 +1,18 @@
-/* gpu_bench.h - timing on hardware: calls captured into one graph, the graph replayed, medians of events.
- * Uses include/dcpk and the driver's functions by name. Not for the CPU device: it has no time to measure. */
+/* gpu_bench.h - what the programs that need hardware share: a device with its generator, kernels, memory, and time as
+ * tools/gpu_time.h takes it. Not for the CPU device: it has no time to measure. */
 #ifndef TESTS_GPU_BENCH_H
 #define TESTS_GPU_BENCH_H
 
 #include <dcpk/gen.h>
-#include <dcpk/runtime.h>
 #include <stdbool.h>
-
-struct gpu_calls {
-    int (*stream_context)(void *stream, void **context);
-    int (*push)(void *context);
-    int (*begin)(void *stream, int mode);
-    int (*end)(void *stream, void **graph);
-    int (*instantiate)(void **exec, void *graph, unsigned long long flags);
-    int (*launch)(void *exec, void *stream);
-    int (*exec_destroy)(void *exec);
-    int (*graph_destroy)(void *graph);
-    int (*event_create)(void **event, unsigned flags);
-    int (*event_record)(void *event, void *stream);
-    int (*event_time)(float *ms, void *from, void *to);
-    int (*driver_version)(int *version);
-};
+#include <tools/gpu_time.h>
 
 struct gpu {
     dcpk_device *device;
     dcpk_device_info info;
-    void *stream, *from, *to; /* a stream, two events */
+    void *stream;
     dcpk_gen *gen;
-    struct gpu_calls calls;
+    struct gpu_timer timer;
 };
 
 /* The device's context stays the thread's. Ends the program with a message when there is none. */
@@ -43,7 +28,7 @@ void gpu_must(dcpk_status status, const dcpk_error *error, const char *what);
 
 /* launch(self, i): the i-th call into gpu->stream. */
 typedef void gpu_launch(void *self, int i);
-/* Microseconds a call: `calls` of them in a graph, replayed until at least 20 ms are measured, median of 7 measures. */
+/* As gpu_timer_measure. */
 double gpu_time(struct gpu *gpu, gpu_launch *launch, void *self, int calls);
 
 #endif

@@ -6,6 +6,7 @@
  * that rotate beyond the L2, beside its floor. Options: --device KIND, --short, --kernel NAME. */
 #include <tests/gpu_bench.h>
 
+#include <tools/floor.h>
 #include <tools/numbers.h>
 
 #include <getopt.h>
@@ -14,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The reference machine (docs/measurements.md): GB/s of plain loads of 4 GiB by 528 CTAs, us of a node of 132 CTAs. */
-static const double anchor_read = 4635.2, anchor_node = 0.737;
 enum { L2_BYTES = 60 << 20, POOL = 64 << 20, TOKEN = 576 };
 
 static struct gpu gpu;
@@ -56,11 +55,12 @@ static void anchors(const void *pool) {
     read.values[1] = bytes;
     read.values[2] = gpu_memory(&gpu, 256, NULL, 0);
     read_gbs = (double)bytes / gpu_time(&gpu, launch_raw, &read, 4) / 1e3;
-    show_anchor("read, plain loads, 4 GiB, 528 CTAs", read_gbs, anchor_read, "GB/s");
+    show_anchor("read, plain loads, 4 GiB, 528 CTAs", read_gbs, FLOOR_READ_GBS, "GB/s");
     gpu_free(&gpu, read.values[0]);
     struct raw node = {.kernel = gpu_kernel(&gpu, "bench_node sms=132")};
     node.values[0] = node.values[1] = gpu_memory(&gpu, 4096, pool, 4096);
-    show_anchor("dependent node under PDL, 132 CTAs of 512", gpu_time(&gpu, launch_raw, &node, 200), anchor_node, "us");
+    show_anchor("dependent node under PDL, 132 CTAs of 512", gpu_time(&gpu, launch_raw, &node, 200), FLOOR_NODE_US,
+                "us");
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------- */
@@ -87,20 +87,24 @@ static int sets_for(double bytes) {
     return sets < 1 ? 1 : sets > 64 ? 64 : sets;
 }
 
-static void show(const char *kernel, const char *shape, double us, double floor_us, double bytes, double flops) {
-    double bound = 25 * floor_us + 20;
-    printf("%-10s %-44s %10.2f us  floor %8.2f  x%6.2f  %6.2f TB/s %7.1f TFLOP/s%s\n", kernel, shape, us, floor_us,
-           us / floor_us, bytes / us / 1e6, flops / us / 1e6, us > bound ? "  SLOWER than 25 floors + 20 us" : "");
+/* keys: as floor_of's. */
+static void show(const struct timed *timed, const char *shape, double us, double keys) {
+    dcpk_spec spec;
+    dcpk_error error;
+    struct kernel_floor floor = {0};
+    dcpk_error_init(&error);
+    gpu_must(dcpk_image_spec(dcpk_kernel_image(timed->kernel), &spec, &error), &error, shape);
+    floor_of(&spec, keys, read_gbs, &floor);
+    double bound = 25 * floor.us + 20;
+    printf("%-10s %-44s %10.2f us  floor %8.2f  x%6.2f  %6.2f TB/s %7.1f TFLOP/s%s\n", spec.kernel, shape, us, floor.us,
+           us / floor.us, floor.bytes / us / 1e6, floor.flops / us / 1e6,
+           us > bound ? "  SLOWER than 25 floors + 20 us" : "");
     fflush(stdout);
     all_fine = all_fine && us <= bound;
 }
 
 static bool wanted(const char *kernel) {
     return only == NULL || strcmp(only, kernel) == 0;
-}
-
-static double read_us(double bytes) {
-    return bytes / read_gbs / 1e3;
 }
 
 static void time_query(int heads, int batch, const void *pool) {
@@ -138,16 +142,14 @@ static void time_query(int heads, int batch, const void *pool) {
                                 .q_scale_inv = 1,
                                 .k_scale_inv = 1};
     }
-    double flops = 2.0 * batch * heads * (192.0 * 1536 + 128.0 * 512);
-    show("mla_query", shape, gpu_time(&gpu, launch_timed, &t, 2 * t.sets), read_us(weights) + anchor_node, weights,
-         flops);
+    show(&t, shape, gpu_time(&gpu, launch_timed, &t, 2 * t.sets), 0);
     gpu_free(&gpu, w), gpu_free(&gpu, rows), gpu_free(&gpu, query), gpu_free(&gpu, cache), gpu_free(&gpu, places);
     dcpk_kernel_free(t.kernel, NULL);
 }
 
 static void time_value(int heads, int batch, const void *pool) {
     char spec[128], shape[96];
-    double weights = heads * 128.0 * 512 * 2, data = batch * heads * (512.0 + 256) * 2;
+    double weights = heads * 128.0 * 512 * 2;
     struct timed t = {.sets = sets_for(weights)};
     snprintf(spec, sizeof spec, "dcp_value heads=%d batch=%d", heads, batch);
     snprintf(shape, sizeof shape, "heads=%d batch=%d", heads, batch);
@@ -172,8 +174,7 @@ static void time_value(int heads, int batch, const void *pool) {
                                 .pitch = (uint32_t)heads * 128,
                                 .output = out};
     }
-    show("dcp_value", shape, gpu_time(&gpu, launch_timed, &t, 2 * t.sets), read_us(weights) + anchor_node,
-         weights + data, 2.0 * batch * heads * 128 * 512);
+    show(&t, shape, gpu_time(&gpu, launch_timed, &t, 2 * t.sets), 0);
     gpu_free(&gpu, w), gpu_free(&gpu, rows), gpu_free(&gpu, lse), gpu_free(&gpu, ones), gpu_free(&gpu, out);
     dcpk_kernel_free(t.kernel, NULL);
 }
@@ -188,7 +189,7 @@ static void time_norm(int heads, int batch, const void *pool) {
              qc = gpu_memory(&gpu, (uint64_t)batch * 1536 * 2, NULL, 0);
     t.args[0] =
         (dcpk_args){.size = sizeof t.args[0], .qkv = rows, .q_a_norm = rows, .qc = qc, .pitch = 4096, .eps = 1e-5f};
-    show("query_norm", shape, gpu_time(&gpu, launch_timed, &t, 64), anchor_node, batch * 1536.0 * 4, 0);
+    show(&t, shape, gpu_time(&gpu, launch_timed, &t, 64), 0);
     gpu_free(&gpu, rows), gpu_free(&gpu, qc);
     dcpk_kernel_free(t.kernel, NULL);
 }
@@ -207,7 +208,7 @@ static uint64_t make_table(int batch, int pages, int most, uint64_t *seed) {
 
 static void time_decode(int heads, int batch, int context, const void *pool, uint64_t keys, uint64_t key_bytes) {
     char spec[128], shape[96];
-    double bytes = (double)batch * context * TOKEN, flops = 2.0 * batch * heads * (double)context * (576 + 512);
+    double bytes = (double)batch * context * TOKEN;
     struct timed t = {.sets = sets_for(bytes)};
     int pages = (context + 63) / 64, most = (int)(key_bytes / (64 * TOKEN));
     uint64_t seed = 1, tables[64], workspace_bytes = 0;
@@ -243,8 +244,7 @@ static void time_decode(int heads, int batch, int context, const void *pool, uin
                                 .rows_lse = lse,
                                 .workspace = workspace};
     }
-    double floor_us = fmax(2 + bytes / 4.65e6, flops / 900e6);
-    show("mla_decode", shape, gpu_time(&gpu, launch_timed, &t, t.sets), floor_us, bytes, flops);
+    show(&t, shape, gpu_time(&gpu, launch_timed, &t, t.sets), (double)batch * context);
     for (int s = 0; s < t.sets; s++) {
         gpu_free(&gpu, tables[s]);
     }
@@ -304,7 +304,7 @@ int main(int argc, char **argv) {
         bytes[2 * i + 1] = (uint8_t)((bits >> 48 & 0x87) | (5 + (bits >> 56) % 4) << 3);
     }
     gpu_open(&gpu, device);
-    gpu.calls.driver_version(&version);
+    gpu.timer.calls.driver_version(&version);
     printf("bench-gpu: %s, driver API %d.%d, sm_%d%d, %d SMs\n", gpu.info.name, version / 1000, version % 1000 / 10,
            gpu.info.major, gpu.info.minor, gpu.info.sms);
     anchors(bytes);

@@ -25,7 +25,7 @@ struct option_row {
     const char *argument;
     const char *help;
 };
-enum { MAX_OPTIONS = 16 };
+enum { MAX_OPTIONS = 24 };
 
 struct command_line;
 struct command {

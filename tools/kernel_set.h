@@ -15,6 +15,8 @@ struct kernel_row {
     uint32_t registers;       /* a thread, the most of its entries */
     uint32_t spilled;         /* local bytes a thread, the most of its entries */
     double run_seconds;       /* wall time of its launches in the timed pass, all ranks; < 0: not timed */
+    uint64_t executed;        /* thread instructions of that pass on the CPU device, all ranks; 0 on hardware */
+    uint64_t executed_warps;  /* warp instructions, likewise */
     int32_t compared;         /* 0: nothing of this kernel is compared */
     const char *measure;      /* what error and bound count: "bf16 ulp", "wrong bytes" */
     uint64_t wrong;           /* values, bytes or bits out of their bound; the run is right when all of these are 0 */

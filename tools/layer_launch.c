@@ -226,12 +226,25 @@ static struct kernel_row *row_of(const struct layer_run *run, enum layer_phase p
     return NULL;
 }
 
+/* The CPU device's counters so far; zeros on hardware. */
+static void count(const struct layer_run *run, dcpkcpu_counters *counters) {
+    int (*get)(dcpkcpu_counters *) = NULL;
+    void *symbol = rank_group_cpu_symbol(&run->group, "dcpkcpu_get_counters");
+    *counters = (dcpkcpu_counters){.size = sizeof *counters};
+    memcpy(&get, &symbol, sizeof get);
+    if (get) {
+        get(counters);
+    }
+}
+
 dcpk_status layer_launch_phased(struct layer_run *run, int32_t s, bool time, dcpk_error *error) {
     int32_t form = layer_form_of(run, s);
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
         if (!phase_runs(run, form, (enum layer_phase)phase)) {
             continue;
         }
+        dcpkcpu_counters before, after;
+        count(run, &before);
         double begin = tool_now();
         for (uint32_t entry = 0; entry < entries_of(run, 0, (enum layer_phase)phase); entry++) {
             dcpk_status status = DCPK_OK;
@@ -248,6 +261,9 @@ dcpk_status layer_launch_phased(struct layer_run *run, int32_t s, bool time, dcp
         struct kernel_row *row = time ? row_of(run, (enum layer_phase)phase) : NULL;
         if (row) {
             row->run_seconds = tool_now() - begin;
+            count(run, &after);
+            row->executed = after.thread_instructions - before.thread_instructions;
+            row->executed_warps = after.warp_instructions - before.warp_instructions;
         }
     }
     return DCPK_OK;
