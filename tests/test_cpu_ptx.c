@@ -16,8 +16,8 @@ START_TEST(what_is_unknown_is_named_with_both_lines) {
         const char *body;
         const char *says[3];
     } rows[] = {
-        {".reg .b32 %r<4>;\nwgmma.fence.sync.aligned;\n",
-         {"PTX line 6 (dcp_value.ptx.lua:60)", "`wgmma.fence.sync.aligned;`", "unknown instruction"}},
+        {".reg .b32 %r<4>;\ntcgen05.fence::before_thread_sync;\n",
+         {"PTX line 6 (dcp_value.ptx.lua:60)", "`tcgen05.fence::before_thread_sync;`", "unknown instruction"}},
         {".reg .b32 %r<4>;\nadd.f8 %r1, %r2, %r3;\n", {"PTX line 6", "`add.f8`", "not supported in this form"}},
         {".reg .b32 %r<4>;\nadd.u32 %r1, %r2;\n", {"operand 3 is missing"}},
         {".reg .b32 %r<4>;\nadd.u32 %r1, %r2, %r4;\n",

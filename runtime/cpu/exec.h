@@ -132,6 +132,9 @@ struct code {
     const struct shared_name *shared; /* newest first */
     unsigned op_count, extra_count, constant_bytes, pinned_count, slots, predicates;
     bool async_reads; /* some operation reads shared memory through the async proxy */
+    /* of kernels with wgmma (exec_wgmma_watch.c): of each operation the first of its watches, what it runs behind them */
+    const u32 *watched, *watches;
+    op_fn *const *inner;
 };
 
 struct group {
@@ -143,7 +146,8 @@ struct parked {
     u32 pc, lanes, members;
 };
 
-struct copies; /* exec_copy.h */
+struct copies;     /* exec_copy.h */
+struct wgmma_warp; /* exec_wgmma.h */
 struct exec {
     u8 *base[2]; /* registers, constants */
     u32 *predicates;
@@ -179,6 +183,7 @@ struct exec {
     u32 await_offset, await_parity, await_pc;
     bool cluster_arrived, cluster_open; /* at barrier.cluster, and not yet waited; the phase is over */
     u32 registers, registers_wanted;    /* a thread, 0 not known; by the setmaxnreg.inc that it waits at */
+    struct wgmma_warp *wgmma;           /* NULL before the first wgmma */
 };
 
 static inline void note_touch(struct exec *x, const struct op *o, bool store, enum space space, u64 address) {
@@ -189,13 +194,15 @@ struct barrier {
     u32 expected /* 0: all threads that live */, arrived, population;
     bool all, any;
 };
-struct async;     /* exec_async.h */
+struct async;      /* exec_async.h */
+struct warpgroups; /* exec_wgmma.h */
 struct barriers { /* of a CTA; and of its shared memory: */
     struct barrier at[MAX_BARRIERS];
     struct async *async; /* NULL before the first mbarrier or bulk copy */
     u32 pool;            /* registers a thread that the warps have given up: sums of setmaxnreg */
     u32 *copy_owner;     /* a word of it: the asynchronous copy that keeps it, 0 none; NULL before the first */
     u8 *copy_words;      /* 16 bytes of it: how many words are kept */
+    struct warpgroups *wgmma; /* NULL before the first wgmma */
 };
 
 #define AT(x, operand) ((void *)((x)->base[(operand) >> 31] + ((operand)&0x7FFFFFFFu)))

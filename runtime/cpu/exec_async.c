@@ -9,6 +9,7 @@
 #include <string.h>
 #include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
+#include <runtime/cpu/exec_wgmma.h>
 
 static u32 units(const struct cta *cta, u32 bytes) {
     return (cta->shared_bytes + bytes - 1) / bytes;
@@ -147,6 +148,7 @@ void async_waited(struct exec *x, const struct mbarrier *barrier, bool acquire) 
 
 void async_arrive(struct cta *cta, unsigned warp, u32 barrier) {
     struct async *a = async_of(cta);
+    wgmma_arrive(cta, warp, barrier);
     for (u32 i = 0; a && i < a->bulk_count; i++)
         if (a->bulks[i].seen >> warp & 1) a->bulks[i].carried |= 1u << barrier;
 }
@@ -154,6 +156,7 @@ void async_arrive(struct cta *cta, unsigned warp, u32 barrier) {
 void async_open(struct cta *cta, u32 barrier, u32 warps) {
     struct async *a = async_of(cta);
     u32 live = copies_live(cta), reached = warps | ~live;
+    wgmma_open(cta, barrier, warps);
     for (u32 i = a ? a->bulk_count : 0; i-- > 0;) {
         struct bulk *b = &a->bulks[i];
         bool through = b->carried >> barrier & 1 || b->seen & reached;
@@ -166,6 +169,7 @@ void async_open(struct cta *cta, u32 barrier, u32 warps) {
 
 void async_release(struct cta *cta, unsigned warp) {
     struct async *a = async_of(cta);
+    wgmma_release(cta, warp);
     for (u32 i = a ? a->bulk_count : 0; i-- > 0;)
         if ((a->bulks[i].seen | a->bulks[i].noticed) >> warp & 1) async_end(cta, i);
 }
@@ -255,6 +259,9 @@ bool async_permit(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigne
         if (a->marks[unit] & MARK_STORE && access != ACCESS_READ &&
             !refuse_store(x, lane, a, (u32)unit, offset, bytes, access))
             return false;
+        if (a->marks[unit] & MARK_WGMMA && access != ACCESS_READ &&
+            !wgmma_permit_write(x, lane, cta, (u32)unit, offset, bytes, access))
+            return false;
         u32 owner = a->owner[unit];
         if (!owner || owner == before) continue;
         before = owner;
@@ -262,6 +269,7 @@ bool async_permit(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigne
         if (!(b->seen & own) && !refuse_load(x, lane, cta, b, offset, bytes, access)) return false;
     }
     if (a->written && own && access >= ACCESS_WRITE) proxy_wrote(a, thread_of(x, lane), offset, bytes);
+    if (a->written && !own && access >= ACCESS_WRITE) proxy_wrote_far(a, offset, bytes);
     return true;
 }
 

@@ -54,7 +54,7 @@ struct bulk {
     bool store, waited; /* waited: store: its thread has waited for its reads */
 };
 
-enum mark { MARK_BARRIER = 1, MARK_LOAD = 2, MARK_STORE = 4 };
+enum mark { MARK_BARRIER = 1, MARK_LOAD = 2, MARK_STORE = 4, MARK_WGMMA = 8 };
 
 struct async {       /* of a CTA; made with its first mbarrier or bulk copy */
     u8 *marks;       /* enum mark of 16 bytes of shared memory */
@@ -127,7 +127,10 @@ static inline void proxy_sync(struct async *a) { /* threads of the CTA have sync
     a->synced = a->clock;
 }
 void proxy_wrote(struct async *a, unsigned thread, u64 offset, unsigned bytes);
+void proxy_wrote_far(struct async *a, u64 offset, unsigned bytes); /* a thread of another CTA: not followed */
 void proxy_clean(struct async *a, u64 offset, unsigned bytes); /* the async proxy wrote them */
+/* Whether somebody has written the bytes since the CTA began; false: fault. Asked of those that proxy_permit allows. */
+bool proxy_known(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes);
 /* Whether the async proxy may read the bytes: all that generic writes left there is behind a fence.proxy.async. */
 bool proxy_permit(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes);
 /* Whether an operation of x's lane may read the CTA's own bytes through the async proxy: bulk stores, wgmma. Encoders

@@ -7,6 +7,7 @@
 #include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_memory.h>
+#include <runtime/cpu/exec_wgmma.h>
 
 static struct copies *copies_of(struct exec *x) {
     if (!x->copies) x->copies = calloc(1, sizeof *x->copies);
@@ -98,6 +99,7 @@ bool cta_land_copies(struct world *world, struct cta *cta, struct fault *fault) 
             x->copies->at[i].due = !x->copies->at[i].landed && world_chance(world, one_in);
         if (!land_alone(x)) return false;
     }
+    wgmma_land_some(world, cta, one_in);
     return bulk_land_some(world, cta, one_in, fault);
 }
 

@@ -6,7 +6,7 @@
 #include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
 
-enum { THREAD_BITS = 10, WORD = 4 };
+enum { THREAD_BITS = 10, WORD = 4, CLEAN = 1 /* written, and nothing to wait for; 0: never written */ };
 
 void proxy_wrote(struct async *a, unsigned thread, u64 offset, unsigned bytes) {
     u64 stamp = ++a->clock << THREAD_BITS | thread;
@@ -16,7 +16,12 @@ void proxy_wrote(struct async *a, unsigned thread, u64 offset, unsigned bytes) {
 
 void proxy_clean(struct async *a, u64 offset, unsigned bytes) {
     for (u64 word = offset / WORD; a->written && word <= (offset + bytes - 1) / WORD; word++)
-        a->written[word] = 0;
+        a->written[word] = CLEAN;
+}
+
+void proxy_wrote_far(struct async *a, u64 offset, unsigned bytes) {
+    for (u64 word = offset / WORD; word <= (offset + bytes - 1) / WORD; word++)
+        if (!a->written[word]) a->written[word] = CLEAN;
 }
 
 int op_fence_proxy(struct exec *x, const struct op *o, u32 m) {
@@ -42,6 +47,19 @@ bool proxy_permit(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigne
                    "fence.proxy.async since",
                    (unsigned long long)(word * WORD + SHARED_BASE), name, thread % b[0], thread / b[0] % b[1],
                    thread / b[0] / b[1]);
+        return false;
+    }
+    return true;
+}
+
+bool proxy_known(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes) {
+    const struct async *a = async_of(cta);
+    for (u64 word = offset / WORD; a->written && word <= (offset + bytes - 1) / WORD; word++) {
+        if (a->written[word]) continue;
+        char name[200] = "";
+        exec_append_name(x, word * WORD + SHARED_BASE, name, sizeof name);
+        exec_fault(x, lane, FAULT_LAUNCH, "read of shared address 0x%llx%s, which nobody has written",
+                   (unsigned long long)(word * WORD + SHARED_BASE), name);
         return false;
     }
     return true;

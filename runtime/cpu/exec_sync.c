@@ -5,6 +5,7 @@
 #include <string.h>
 #include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
+#include <runtime/cpu/exec_wgmma.h>
 
 static void park(struct exec *x, u32 pc, u32 lanes, u32 members) {
     for (unsigned i = 0; i < x->parked_count; i++)
@@ -235,5 +236,5 @@ int sync_warp_gone(struct exec *x) {
         if (all->at[id].arrived && all->at[id].arrived >= threads_needed(x, &all->at[id])) open_barrier(x, id);
     cluster_settle(x, x->warp->cta->cluster);
     registers_gone(x);
-    return RUN_NEXT;
+    return wgmma_gone(x);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_copy.h>
+#include <runtime/cpu/exec_wgmma.h>
 #include <runtime/cpu/ptx.h>
 
 static void set_pinned(struct exec *x) {
@@ -78,6 +79,7 @@ fail:
 
 void cta_end(struct cta *cta) {
     copies_free(cta);
+    wgmma_free(cta);
     for (unsigned i = 0; cta->warps && i < cta->warp_count; i++)
         free(cta->warps[i]);
     free(cta->warps);
@@ -209,6 +211,7 @@ void warp_describe(const struct warp *warp, char *text, size_t capacity) {
         exec_append_place(x, x->parked[i].pc, text, capacity);
     }
     registers_describe(x, text, capacity);
+    wgmma_describe(x, text, capacity);
     if (warp->state != WARP_READY) return;
     if (is_recent(x, x->await_touch)) mbarrier_describe(x, text, capacity);
     if (polled_lately(x)) append_poll(x, text, capacity);

@@ -177,6 +177,7 @@ struct loader {
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
+    bool target_sm_90a;
 };
 
 /* Writes "PTX line N (FILE:LINE): ..." and leaves. */
@@ -286,5 +287,6 @@ encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, enco
     encode_carry, encode_bfi, encode_policy, encode_call, encode_testp, encode_copy, encode_copy_group,
     encode_copy_mbarrier, encode_mbarrier_life, encode_mbarrier_tx, encode_mbarrier_arrive, encode_mbarrier_wait,
     encode_mbarrier_pending, encode_mapa, encode_cluster_barrier, encode_setmaxnreg, encode_bulk, encode_bulk_group,
-    encode_prefetch_map;
+    encode_prefetch_map, encode_wgmma, encode_wgmma_group;
+void encode_wgmma_guards(struct loader *l); /* when the function is encoded */
 #endif

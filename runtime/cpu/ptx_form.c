@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <runtime/cpu/exec_ops.h>
+#include <runtime/cpu/exec_wgmma.h>
 #include <runtime/cpu/ptx.h>
 
 #define SINGLE1 "H"

@@ -21,6 +21,7 @@ struct liveness {
     u32 block_count, *block_at;
     u64 *live_in, *live_out, *use, *kill, *defined, *defined_in;
     u32 *low, *high;
+    u64 *kept; /* registers of wgmma */
     /* visitor state */
     u32 position;
     u64 *block_use, *block_kill, *block_defined;
@@ -52,6 +53,26 @@ void insn_registers(const struct insn *insn, reg_visitor *visit, void *self) {
     if (insn->guarded) visit(self, insn->guard, false);
     for (unsigned i = 0; i < insn->outputs; i++)
         operand_registers(&insn->operands[i], true, visit, self);
+}
+
+static void mark_kept(void *self, u32 vreg, bool written) {
+    struct liveness *v = self;
+    u32 id = v->dense[vreg] - 1;
+    (void)written;
+    if (v->f->vregs[vreg].kind != REG_PRED && v->f->vregs[vreg].bits == 32) v->kept[id >> 6] |= 1ull << (id & 63);
+}
+
+/* A wgmma uses its registers after its instruction: they share their slots with nobody, so that a slot names a register
+ * (exec_wgmma_watch.c). */
+static void keep_slots(struct liveness *v) {
+    v->kept = take(v, v->words * sizeof(u64) + 8);
+    for (u32 i = 0; i < v->f->insn_count; i++)
+        if (v->f->insns[i]->form->encode == encode_wgmma) insn_registers(v->f->insns[i], mark_kept, v);
+    for (u32 id = 0; id < v->count; id++)
+        if (v->kept[id >> 6] >> (id & 63) & 1) {
+            v->low[id] = 0;
+            v->high[id] = v->f->insn_count - 1;
+        }
 }
 
 static void mark_used(void *self, u32 vreg, bool written) {
@@ -299,6 +320,7 @@ void assign_slots(struct loader *l, struct function *f) {
         extend(v, v->live_in + at, v->defined_in + at, v->blocks[b].first);
         extend(v, v->live_out + at, v->defined + at, v->blocks[b].end - 1);
     }
+    keep_slots(v);
     scan(v);
     arena_free(&v->scratch);
 }

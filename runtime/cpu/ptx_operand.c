@@ -86,9 +86,11 @@ static void parse_address(struct loader *l, struct insn *insn, struct operand *o
 
 /* The items, after the opening brace. */
 static void parse_vector(struct loader *l, struct insn *insn, struct operand *o) {
-    o->items = load_take(l, 16 * sizeof *o->items);
+    bool wgmma = insn->opcode.length > 5 && text_is((struct text){insn->opcode.at, 5}, "wgmma");
+    unsigned most = wgmma ? 128 : 16;
+    o->items = load_take(l, most * sizeof *o->items);
     do {
-        if (o->count == 16) insn_fail(l, insn, "a vector has at most 16 elements");
+        if (o->count == most) insn_fail(l, insn, "a vector has at most %u elements", most);
         parse_operand(l, insn, &o->items[o->count++], true);
     } while (lex_punct(l, ','));
     lex_expect(l, '}');

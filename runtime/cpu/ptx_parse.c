@@ -340,6 +340,12 @@ static void parse_device_function(struct loader *l) {
                   (int)name.length, name.at);
 }
 
+/* Whether what is left of a .target line names it. */
+static bool names_sm_90a(const char *at) {
+    const char *end = at + strcspn(at, "\n/"), *name = strstr(at, "sm_90a");
+    return name && name < end;
+}
+
 static void parse_module(struct loader *l) {
     bool external = false;
     while (l->token.kind != T_END) {
@@ -349,6 +355,7 @@ static void parse_module(struct loader *l) {
             if (!lex_punct(l, ';'))
                 load_fail(l, l->token.line, "a directive is expected before `%.*s`", (int)shown(l).length, shown(l).at);
         } else if (text_is(l->token.text, "version") || text_is(l->token.text, "target")) {
+            l->target_sm_90a |= text_is(l->token.text, "target") && names_sm_90a(l->at);
             lex_skip_line(l);
         } else if (lex_dot(l, "address_size")) {
             if (constant_integer(l) != 64) load_fail(l, l->token.line, "only .address_size 64 is supported");
