@@ -88,7 +88,7 @@ include tools/packaging/install.mk
 
 # ---- what they build ----------------------------------------------------------------------------------------------
 programs: $(BUILD)/dcpk $(BUILD)/libdcpk.so $(BUILD)/libdcpkcpu.so
-suites: programs $(TESTS) $(PROGRAMS) $(BUILD)/tests/libfakecuda.so
+suites: programs package $(TESTS) $(PROGRAMS) $(BUILD)/tests/libfakecuda.so
 
 $(BUILD)/gen/%.o: CFLAGS_ALL += $(LUA_CFLAGS)
 # What shapes PTX and launch data is part of every key: after an edit of the expander, of a table or of what writes
