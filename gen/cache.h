@@ -6,7 +6,18 @@
  *   FOLDER/ab/lock            permanent; one byte of it is locked while one key is built
  *   FOLDER/ab/.tmp-*          a file on its way
  * KEY is 32 hex digits, ab its first two. Everything degrades: a folder that is missing, full, foreign or read-only
- * costs compile time and one warning, never the build. */
+ * costs compile time and one warning, never the build. Any file may vanish at any moment: that is a miss.
+ *
+ * The bound (DCPK_CACHE_MAX, cache_bound.c). The folder's shards share it evenly: one by one where a shard's part is 8
+ * MiB or more (at 2 GiB and above), in groups of 2, 4, ... 256 shards where it is less. Before a file is written, its
+ * group is listed and, should it not fit, the longest unused files of the group are removed, to 7/8 of its part. A
+ * writer that has seen free bytes writes an eighth of them before it lists again: a whole walk is never taken, and as
+ * many as eight writers at once do not overrun the bound together. Used: a build has read the file; that sets its
+ * modification time, at most once an hour. Nothing but this order depends on times; a time in the future counts as the
+ * oldest. Entries, manifests and toolchains count, each for itself: the manifest of an entry that is gone is no longer
+ * used and follows it. What another user owns, what a newer version wrote, and what has another name is not counted
+ * and stays; each version bounds what it knows. Lock files stay. A temporary is removed when it is a day old and its
+ * builder is dead: a builder holds a lock on the temporary's first byte. */
 #ifndef DCPK_GEN_CACHE_H
 #define DCPK_GEN_CACHE_H
 
@@ -37,6 +48,7 @@ struct cache {
     int root;           /* descriptor of the folder, -1: not open */
     bool opened;        /* opening was tried */
     uint64_t max;       /* bytes that the folder may hold */
+    uint64_t spare[256]; /* of a group's first shard: what may be written into the group before it is looked at */
     atomic_bool own_warned, *warned; /* a failure was reported; generators beside each other share one */
     uid_t user;         /* the effective user */
     int64_t trusted;    /* DCPK_CACHE_TRUST_UID, -1: none */
@@ -74,6 +86,11 @@ enum cache_write_mode {
 /* IO: the file is in place, but something behind it (removing the temporary, syncing the folder) failed. */
 dcpk_status cache_write(struct cache *cache, const char *key, const char *suffix, const void *data, size_t length,
                         enum cache_write_mode mode, bool *exists, dcpk_error *error);
+/* cache_bound.c: room for a file of this length beside the key's: removes the longest unused where the bound wants it.
+ * CACHE where there is none to be made. */
+dcpk_status cache_make_room(struct cache *cache, const char *key, uint64_t length, dcpk_error *error);
+/* cache_bound.c: a build has used this open file. */
+void cache_used(const struct cache *cache, int fd, const struct stat *st);
 /* Unlinks, trying again: network file systems answer EBUSY now and then. */
 int cache_unlink(const struct cache *cache, int shard, const char *name);
 

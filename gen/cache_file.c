@@ -30,8 +30,8 @@ static dcpk_status in_the_way(const struct cache *cache, const char *name, dcpk_
                           cache->path, name, cache->path, name);
 }
 
-static dcpk_status read_open(const struct cache *cache, int fd, const char *name, char **data, size_t *length,
-                             dcpk_error *error) {
+static dcpk_status read_open(const struct cache *cache, int fd, const char *name, bool used, char **data,
+                             size_t *length, dcpk_error *error) {
     struct stat st;
     if (cache->sys->stat_fd(fd, &st) != 0) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot look at %s", name);
     if (!S_ISREG(st.st_mode)) return in_the_way(cache, name, error);
@@ -46,23 +46,29 @@ static dcpk_status read_open(const struct cache *cache, int fd, const char *name
         free(bytes);
         return status;
     }
+    if (used) cache_used(cache, fd, &st);
     bytes[size] = '\0';
     *data = bytes;
     *length = size;
     return DCPK_OK;
 }
 
-dcpk_status cache_read_at(const struct cache *cache, int shard, const char *name, char **data, size_t *length,
-                          dcpk_error *error) {
+static dcpk_status read_name(const struct cache *cache, int shard, const char *name, bool used, char **data,
+                             size_t *length, dcpk_error *error) {
     char shown[CACHE_NAME + 4];
     snprintf(shown, sizeof shown, "%.2s/%s", name, name);
     int fd = cache->sys->open(shard, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0 && (errno == ELOOP || errno == ENXIO)) return in_the_way(cache, shown, error); /* a link, a socket */
     if (fd < 0) /* whatever the reason (ENOENT, ESTALE, EBUSY, EACCES): it is not to be had */
         return dcpk_error_system(error, DCPK_E_NOT_FOUND, errno, "cannot open %s", shown);
-    dcpk_status status = read_open(cache, fd, shown, data, length, error);
+    dcpk_status status = read_open(cache, fd, shown, used, data, length, error);
     cache->sys->close(fd);
     return status;
+}
+
+dcpk_status cache_read_at(const struct cache *cache, int shard, const char *name, char **data, size_t *length,
+                          dcpk_error *error) {
+    return read_name(cache, shard, name, false, data, length, error);
 }
 
 dcpk_status cache_read(struct cache *cache, const char *key, const char *suffix, char **data, size_t *length,
@@ -71,7 +77,7 @@ dcpk_status cache_read(struct cache *cache, const char *key, const char *suffix,
     snprintf(name, sizeof name, "%s%s", key, suffix);
     int shard = cache_shard(cache, key, false, error);
     if (shard < 0) return error && error->code == DCPK_E_UNTRUSTED ? DCPK_E_UNTRUSTED : DCPK_E_NOT_FOUND;
-    dcpk_status status = cache_read_at(cache, shard, name, data, length, error);
+    dcpk_status status = read_name(cache, shard, name, true, data, length, error);
     cache->sys->close(shard);
     return status;
 }
@@ -85,7 +91,8 @@ int cache_unlink(const struct cache *cache, int shard, const char *name) {
     return rc;
 }
 
-/* A new file that nobody else has, name 64 random bits; -1 with errno. */
+/* A new file that nobody else has, name 64 random bits; -1 with errno. Its first byte is locked as long as it is open:
+ * that is how others tell it from what a dead builder left. */
 static int open_temporary(const struct cache *cache, int shard, char *name, size_t capacity) {
     int fd = -1;
     errno = EEXIST;
@@ -96,6 +103,7 @@ static int open_temporary(const struct cache *cache, int shard, char *name, size
         snprintf(name, capacity, CACHE_TEMPORARY "%016llx", (unsigned long long)random);
         fd = cache->sys->open(shard, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
     }
+    if (fd >= 0) cache->sys->lock(fd, 0);
     return fd;
 }
 
@@ -159,6 +167,7 @@ dcpk_status cache_write(struct cache *cache, const char *key, const char *suffix
     char name[CACHE_NAME];
     bool found = false;
     snprintf(name, sizeof name, "%s%s", key, suffix);
+    if (cache_ready(cache, true) && cache_make_room(cache, key, length, error) != DCPK_OK) return DCPK_E_CACHE;
     int shard = cache_shard(cache, key, true, error);
     if (shard < 0) return DCPK_E_CACHE;
     dcpk_status status = write_in_shard(cache, shard, name, data, length, mode, exists ? exists : &found, error);

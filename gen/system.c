@@ -30,6 +30,15 @@ static int call_stat_fd(int fd, struct stat *st) {
     return fstat(fd, st);
 }
 
+/* Of the name itself, should it be a link. */
+static int call_stat_at(int dir, const char *name, struct stat *st) {
+    return fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW);
+}
+
+static int call_touch(int fd) {
+    return futimens(fd, NULL);
+}
+
 static int call_stat_path(const char *path, struct stat *st) {
     return stat(path, st);
 }
@@ -206,6 +215,10 @@ double system_now(void) {
 
 uint64_t system_now_ms(void) {
     return (uint64_t)system_now();
+}
+
+int64_t system_wall_s(void) {
+    return (int64_t)time(NULL);
 }
 
 void system_sleep_ms(uint32_t ms) {

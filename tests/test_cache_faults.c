@@ -43,6 +43,8 @@ static void on_failure_close(int fd) {
     }
 PLAIN(int, open, (int dir, const char *path, int flags, mode_t mode), (dir, path, flags, mode), path)
 PLAIN(int, stat_fd, (int fd, struct stat *st), (fd, st), NULL)
+PLAIN(int, stat_at, (int dir, const char *name, struct stat *st), (dir, name, st), name)
+PLAIN(int, touch, (int fd), (fd), NULL)
 PLAIN(int, stat_path, (const char *path, struct stat *st), (path, st), path)
 PLAIN(int, make_folder, (int dir, const char *path, mode_t mode), (dir, path, mode), path)
 PLAIN(int, list_folder, (int dir, char **names, size_t *bytes), (dir, names, bytes), NULL)
