@@ -157,15 +157,16 @@ dcpk_image *stand_in_image(const char *spec_text, const dcpk_entry_info *entries
     struct elf *elf = malloc(sizeof *elf);
     if (elf == NULL) fail("out of memory");
     make_elf(elf, arch.major * 10 + arch.minor, entries, count);
-    char canonical[1024];
+    char canonical[1024], preimage[1200];
     dcpk_spec_format(&spec, canonical, sizeof canonical);
+    snprintf(preimage, sizeof preimage, "stand-in of %s, %u threads\n", canonical, entries[0].block[0]);
     static const char ptx[] = "// nothing\n", *const files[] = {"stand_in.ptx.lua"};
     static const struct image_line lines[] = {{0, 1}};
     struct image_parts parts = {.cubin = elf->bytes,
                                 .cubin_length = elf->length,
                                 .ptx = ptx,
                                 .ptx_length = sizeof ptx - 1,
-                                .preimage = "stand-in\n",
+                                .preimage = preimage,
                                 .spec = canonical,
                                 .ptx_version = 80,
                                 .entry_count = count,
