@@ -119,14 +119,52 @@ static int write_all(const struct cache *cache, int fd, const char *data, size_t
     return cache->sys->sync(fd);
 }
 
-/* *placed: name holds these bytes or, first wins, somebody's. 0 when the temporary is gone, too. */
+/* Does the name stand? Anything but a clear no counts as yes. */
+static bool is_there(const struct cache *cache, int shard, const char *name) {
+    struct stat st;
+    return cache->sys->stat_at(shard, name, &st) == 0 || errno != ENOENT;
+}
+
+/* A network file system can lose the answer to a call that it has done: the temporary's second name says so. */
+static bool has_two_names(const struct cache *cache, int shard, const char *temporary) {
+    struct stat st;
+    return cache->sys->stat_at(shard, temporary, &st) == 0 && st.st_nlink == 2;
+}
+
+static bool no_links_here(int reason) {
+    return reason == EPERM || reason == EOPNOTSUPP || reason == ENOSYS || reason == EMLINK;
+}
+
+/* 0, or -1 with errno, EEXIST when the name stands. Where there are no hard links, a rename may lose another's equal
+ * bytes of this very moment. */
+static int link_first(const struct cache *cache, int shard, const char *temporary, const char *name) {
+    if (cache->sys->link(shard, temporary, name) == 0) return 0;
+    int reason = errno;
+    if (no_links_here(reason)) {
+        if (!is_there(cache, shard, name)) return cache->sys->rename(shard, temporary, name);
+        reason = EEXIST;
+    } else if (reason != EEXIST && has_two_names(cache, shard, temporary))
+        return 0;
+    errno = reason;
+    return -1;
+}
+
+/* The temporary is ours alone: when it is gone after a rename that failed, the rename was done. */
+static int rename_over(const struct cache *cache, int shard, const char *temporary, const char *name) {
+    if (cache->sys->rename(shard, temporary, name) == 0) return 0;
+    int reason = errno;
+    if (reason != EXDEV && !is_there(cache, shard, temporary)) return 0;
+    errno = reason;
+    return -1;
+}
+
+/* Gives the temporary its name and removes it. *placed: the name holds these bytes or, first wins, somebody's. 0 when
+ * the temporary is gone, too. */
 static int place(const struct cache *cache, int shard, const char *temporary, const char *name,
                  enum cache_write_mode mode, bool *placed, bool *exists) {
-    if (mode == CACHE_REPLACE && cache->sys->rename(shard, temporary, name) == 0) {
-        *placed = true;
-        return 0;
-    }
-    int rc = mode == CACHE_REPLACE ? -1 : cache->sys->link(shard, temporary, name), reason = errno;
+    int rc = mode == CACHE_REPLACE ? rename_over(cache, shard, temporary, name)
+                                   : link_first(cache, shard, temporary, name);
+    int reason = errno;
     *exists = rc != 0 && mode == CACHE_FIRST_WINS && reason == EEXIST;
     *placed = rc == 0 || *exists;
     int left = cache_unlink(cache, shard, temporary);
@@ -135,31 +173,36 @@ static int place(const struct cache *cache, int shard, const char *temporary, co
     return -1;
 }
 
+static dcpk_status not_placed(const struct cache *cache, const char *name, int reason, dcpk_error *error) {
+    if (reason == EISDIR || reason == ENOTEMPTY) { /* a rename onto a folder */
+        char shown[CACHE_NAME + 4];
+        snprintf(shown, sizeof shown, "%.2s/%s", name, name);
+        return in_the_way(cache, shown, error);
+    }
+    return dcpk_error_system(error, DCPK_E_CACHE, reason, "cannot publish %s/%.2s/%s", cache->path, name, name);
+}
+
+/* The temporary stays open, and so locked, until it has its name. */
 static dcpk_status write_in_shard(const struct cache *cache, int shard, const char *name, const void *data,
                                   size_t length, enum cache_write_mode mode, bool *exists, dcpk_error *error) {
     char temporary[CACHE_NAME];
     int fd = open_temporary(cache, shard, temporary, sizeof temporary);
     if (fd < 0)
         return dcpk_error_system(error, DCPK_E_CACHE, errno, "cannot create a file in %s/%.2s", cache->path, name);
-    int rc = write_all(cache, fd, data, length), reason = errno;
-    if (cache->sys->close(fd) != 0 && rc == 0) {
-        rc = -1;
+    bool placed = false, whole = write_all(cache, fd, data, length) == 0, tidy = false;
+    int reason = errno;
+    if (whole) {
+        tidy = place(cache, shard, temporary, name, mode, &placed, exists) == 0;
+        tidy = tidy && (*exists || cache->sys->sync(shard) == 0);
         reason = errno;
-    }
-    if (rc != 0) {
+    } else
         cache_unlink(cache, shard, temporary);
+    cache->sys->close(fd); /* synced: nothing is left to fail */
+    if (!whole)
         return dcpk_error_system(error, DCPK_E_CACHE, reason, "cannot write %s/%.2s/%s", cache->path, name, name);
-    }
-    bool placed = false;
-    if (place(cache, shard, temporary, name, mode, &placed, exists) == 0 && (*exists || cache->sys->sync(shard) == 0))
-        return DCPK_OK;
-    if (placed) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot tidy up in %s/%.2s", cache->path, name);
-    if (errno == EISDIR || errno == ENOTEMPTY) { /* a rename onto a folder */
-        char shown[CACHE_NAME + 4];
-        snprintf(shown, sizeof shown, "%.2s/%s", name, name);
-        return in_the_way(cache, shown, error);
-    }
-    return dcpk_error_system(error, DCPK_E_CACHE, errno, "cannot publish %s/%.2s/%s", cache->path, name, name);
+    if (!placed) return not_placed(cache, name, reason, error);
+    if (!tidy) return dcpk_error_system(error, DCPK_E_IO, reason, "cannot tidy up in %s/%.2s", cache->path, name);
+    return DCPK_OK;
 }
 
 dcpk_status cache_write(struct cache *cache, const char *key, const char *suffix, const void *data, size_t length,

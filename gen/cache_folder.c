@@ -4,6 +4,7 @@
 
 #include "runtime/error.h"
 #include "runtime/trust.h"
+#include "runtime/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,13 +40,13 @@ void cache_close(struct cache *cache) {
 }
 
 dcpk_status cache_trust(const struct cache *cache, const struct stat *st, const char *name, dcpk_error *error) {
-    char path[4200];
+    char path[4096];
+    const struct trust trust = {.user = cache->user,
+                                .also = cache->trusted,
+                                .whole = true,
+                                .fix = cache->path,
+                                .elsewhere = ", or DCPK_CACHE_DIR to another folder"};
     snprintf(path, sizeof path, "%s%s%s", cache->path, *name ? "/" : "", name);
-    struct trust trust = {.user = cache->user,
-                          .also = cache->trusted,
-                          .whole = true,
-                          .fix = cache->path,
-                          .elsewhere = ", or DCPK_CACHE_DIR to another folder"};
     return trust_check(&trust, st, path, error);
 }
 
@@ -119,20 +120,36 @@ dcpk_status cache_status(struct cache *cache, dcpk_error *error) {
     return dcpk_error_set(error, cache->status, "%s", cache->reason);
 }
 
+/* -1 with the reason. */
+static int open_shard(struct cache *cache, const char *name, bool create, dcpk_error *reason) {
+    int fd = open_checked(cache, cache->root, name, O_NOFOLLOW, name, reason);
+    if (fd >= 0 || reason->code != DCPK_E_NOT_FOUND || !create) return fd;
+    if (cache->sys->make_folder(cache->root, name, 0700) == 0 || errno == EEXIST)
+        return open_checked(cache, cache->root, name, O_NOFOLLOW, name, reason);
+    dcpk_error_system(reason, DCPK_E_CACHE, errno, "cannot create %s/%s", cache->path, name);
+    return -1;
+}
+
+/* The folder that was opened is no longer there, or not the one that the path leads to. */
+static bool is_gone(bool create, const dcpk_error *reason) {
+    return reason->sys_errno == ESTALE ||
+           (create && reason->sys_errno == ENOENT && reason->code != DCPK_E_NOT_FOUND); /* mkdir in a removed folder */
+}
+
 int cache_shard(struct cache *cache, const char *key, bool create, dcpk_error *error) {
     char name[3] = {key[0], key[1], '\0'};
+    dcpk_error reason;
+    dcpk_error_init(&reason);
     if (!cache_ready(cache, create)) {
         dcpk_error_set(error, DCPK_E_NOT_FOUND, "there is no cache folder");
         return -1;
     }
-    dcpk_error reason;
-    dcpk_error_init(&reason);
-    int fd = open_checked(cache, cache->root, name, O_NOFOLLOW, name, &reason);
-    if (fd < 0 && reason.code == DCPK_E_NOT_FOUND && create) {
-        if (cache->sys->make_folder(cache->root, name, 0700) != 0 && errno != EEXIST)
-            dcpk_error_system(&reason, DCPK_E_CACHE, errno, "cannot create %s/%s", cache->path, name);
-        else
-            fd = open_checked(cache, cache->root, name, O_NOFOLLOW, name, &reason);
+    int fd = open_shard(cache, name, create, &reason);
+    if (fd < 0 && is_gone(create, &reason)) {
+        cache->sys->close(cache->root);
+        cache->root = -1;
+        cache->opened = false;
+        if (cache_ready(cache, create)) fd = open_shard(cache, name, create, &reason);
     }
     if (fd < 0) {
         dcpk_error_set(error, reason.code, "%s", reason.text);

@@ -79,28 +79,29 @@ static bool is_abandoned(const struct cache *cache, int fd) {
     return cache->sys->lock(fd, 0) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
-/* An image says its format at its end; only where that is newer, the whole is looked at: damage is not newer. */
-static bool is_newer_entry(const struct cache *cache, int shard, const char *name, int fd, uint64_t bytes) {
+/* An image says its format at its end; only where that is newer, the whole is looked at: damage is not newer. What
+ * cannot be read may be anything. */
+static bool is_known_entry(const struct cache *cache, int shard, const char *name, int fd, uint64_t bytes) {
     unsigned char tail[TAIL];
-    if (bytes < TAIL || cache->sys->read(fd, tail, TAIL, (off_t)(bytes - TAIL)) != TAIL) return false;
-    if (memcmp(tail + 8, IMAGE_END_MAGIC, 8) != 0 || image_u32(tail) <= IMAGE_FORMAT) return false;
+    if (bytes < TAIL) return true;
+    if (cache->sys->read(fd, tail, TAIL, (off_t)(bytes - TAIL)) != TAIL) return false;
+    if (memcmp(tail + 8, IMAGE_END_MAGIC, 8) != 0 || image_u32(tail) <= IMAGE_FORMAT) return true;
     char *data = NULL;
     size_t length = 0;
     dcpk_image *image = NULL;
-    dcpk_status status = cache_read_at(cache, shard, name, &data, &length, NULL);
-    if (status == DCPK_OK) status = image_open_quick(data, length, &image, NULL);
+    if (cache_read_at(cache, shard, name, &data, &length, NULL) != DCPK_OK) return false;
+    dcpk_status status = image_open_quick(data, length, &image, NULL);
     dcpk_image_free(image);
     free(data);
-    return status == DCPK_E_NOT_FOUND;
+    return status != DCPK_E_NOT_FOUND;
 }
 
-/* Texts begin with "dcpk manifest N" or "dcpk toolchain N", N being 1 until now. */
-static bool is_newer_text(const struct cache *cache, int fd, enum file_kind kind) {
+/* Texts begin with "dcpk manifest N" or "dcpk toolchain N", N being 1 until now; damage is not newer. */
+static bool is_known_text(const struct cache *cache, int fd, enum file_kind kind) {
     char head[HEAD + 1] = {0};
     const char *title = kind == FILE_MANIFEST ? "dcpk manifest " : "dcpk toolchain ";
-    ssize_t got = cache->sys->read(fd, head, HEAD, 0);
-    if (got <= 0 || strncmp(head, title, strlen(title)) != 0) return false;
-    return strtoul(head + strlen(title), NULL, 10) > 1;
+    if (cache->sys->read(fd, head, HEAD, 0) < 0) return false;
+    return strncmp(head, title, strlen(title)) != 0 || strtoul(head + strlen(title), NULL, 10) <= 1;
 }
 
 bool file_removable(const struct cache *cache, int shard, const char *name, enum file_kind kind) {
@@ -114,9 +115,9 @@ bool file_removable(const struct cache *cache, int shard, const char *name, enum
     if (good && kind == FILE_TEMPORARY)
         good = is_abandoned(cache, fd);
     else if (good && kind == FILE_ENTRY)
-        good = !is_newer_entry(cache, shard, name, fd, (uint64_t)st.st_size);
+        good = is_known_entry(cache, shard, name, fd, (uint64_t)st.st_size);
     else if (good)
-        good = !is_newer_text(cache, fd, kind);
+        good = is_known_text(cache, fd, kind);
     cache->sys->close(fd);
     return good;
 }

@@ -27,12 +27,12 @@ static int call_close(int fd) {
 }
 
 static int call_stat_fd(int fd, struct stat *st) {
-    return fstat(fd, st);
+    return TEMP_FAILURE_RETRY(fstat(fd, st)) != 0 ? -1 : 0;
 }
 
 /* Of the name itself, should it be a link. */
 static int call_stat_at(int dir, const char *name, struct stat *st) {
-    return fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW);
+    return TEMP_FAILURE_RETRY(fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW)) != 0 ? -1 : 0;
 }
 
 static int call_touch(int fd) {
@@ -40,11 +40,11 @@ static int call_touch(int fd) {
 }
 
 static int call_stat_path(const char *path, struct stat *st) {
-    return stat(path, st);
+    return TEMP_FAILURE_RETRY(stat(path, st)) != 0 ? -1 : 0;
 }
 
 static int call_make_folder(int dir, const char *path, mode_t mode) {
-    return mkdirat(dir, path, mode);
+    return TEMP_FAILURE_RETRY(mkdirat(dir, path, mode)) != 0 ? -1 : 0;
 }
 
 /* readdir's names behind each other; false with errno when memory or reading fails. */
@@ -67,7 +67,7 @@ static bool gather(DIR *folder, char **names, size_t *bytes) {
 static int call_list_folder(int dir, char **names, size_t *bytes) {
     *names = NULL;
     *bytes = 0;
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = (int)TEMP_FAILURE_RETRY(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     if (!folder) {
         int reason = errno;
@@ -98,15 +98,15 @@ static int call_sync(int fd) {
 }
 
 static int call_link(int dir, const char *from, const char *to) {
-    return linkat(dir, from, dir, to, 0);
+    return TEMP_FAILURE_RETRY(linkat(dir, from, dir, to, 0)) != 0 ? -1 : 0;
 }
 
 static int call_rename(int dir, const char *from, const char *to) {
-    return renameat(dir, from, dir, to);
+    return TEMP_FAILURE_RETRY(renameat(dir, from, dir, to)) != 0 ? -1 : 0;
 }
 
 static int call_unlink(int dir, const char *path) {
-    return unlinkat(dir, path, 0);
+    return TEMP_FAILURE_RETRY(unlinkat(dir, path, 0)) != 0 ? -1 : 0;
 }
 
 static int call_lock(int fd, int64_t offset) {
