@@ -47,8 +47,7 @@ static void setup(void) {
 static bool have_ptxas(void) {
     static int known = -1;
     if (known < 0) {
-        sh("$dcpk doctor --json >doctor.json; grep -q '\"usable\": *true' doctor.json; $dcpk explain own --templates "
-           "t");
+        sh("$dcpk explain own --templates t batch=2");
         known = last.code == 0;
         if (!known) fprintf(stderr, "skipped: messages of ptxas about templates: there is no ptxas\n");
     }

@@ -51,7 +51,9 @@ struct doctor {
     int32_t connections;       /* CUDA_DEVICE_MAX_CONNECTIONS, 0: unset */
     dcpk_gen *gen;             /* NULL when it does not open */
     bool assembles;            /* the chosen toolchain is usable */
-    char toolchain[256];       /* its text */
+    char toolchain[256];       /* its text; its name when it is not usable */
+    char trouble[1024];        /* why it is not */
+    char other[16];            /* the first that is usable; "" */
     json_t *archs;             /* those that it can build; borrowed */
     int packs;                 /* that open */
     struct dcpk_packs *opened; /* NULL: none */

@@ -156,7 +156,9 @@ void doctor_devices(struct doctor *doctor) {
     json_object_set_new(doctor->whole, "drivers", drivers);
     const struct doctor_driver *cuda = &doctor->cuda, *cpu = &doctor->cpu;
     if (cuda->old) doctor_problem(doctor, "%s", cuda->reason);
-    if (!cuda->found && strcmp(doctor->kind, "cuda") == 0)
-        doctor_problem(doctor, "DCPK_DEVICE=cuda, and there is no GPU to use: %s", cuda->reason);
+    if (!cuda->found && strcmp(doctor->kind, "cuda") == 0) doctor_problem(doctor, "no cuda device: %s", cuda->reason);
+    if (doctor->blocking && cuda->found)
+        doctor_note(doctor,
+                    "CUDA_LAUNCH_BLOCKING is set: launches block, and ranks of one process are refused: unset it");
     if (!cpu->found) doctor_problem(doctor, "the CPU device does not open: %s", cpu->reason);
 }

@@ -29,10 +29,9 @@ static void refuse(struct serve *serve, const char *format, ...) {
     json_t *said;
     bool again = false;
     json_array_foreach(serve->reasons, i, said) again = again || strcmp(json_string_value(said), text) == 0;
-    if (!again) {
-        json_array_append_new(serve->reasons, must(json_string(text)));
-        doctor_problem(serve->doctor, "%s", text);
-    }
+    if (!again) json_array_append_new(serve->reasons, must(json_string(text)));
+    json_array_foreach(serve->doctor->problems, i, said) again = again || strcmp(json_string_value(said), text) == 0;
+    if (!again) doctor_problem(serve->doctor, "%s", text);
     free(text);
 }
 
@@ -85,8 +84,6 @@ static void check_peers(struct serve *serve) {
 static void check_one_process(struct serve *serve) {
     const struct doctor *doctor = serve->doctor;
     if (doctor->request.dcp == 1 || strcmp(serve->driver->kind, "cuda") != 0) return;
-    if (doctor->blocking)
-        doctor_note(serve->doctor, "ranks of one process are refused with CUDA_LAUNCH_BLOCKING=1: unset it");
     if (doctor->connections != 32)
         doctor_note(serve->doctor, "ranks of one process are refused without CUDA_DEVICE_MAX_CONNECTIONS=32");
 }
@@ -96,9 +93,10 @@ static bool choose_device(struct serve *serve) {
     struct doctor *doctor = serve->doctor;
     bool gpus = strcmp(doctor->kind, "cuda") == 0 || (strcmp(doctor->kind, "auto") == 0 && doctor->cuda.found);
     serve->driver = gpus ? &doctor->cuda : &doctor->cpu;
-    if (!serve->driver->found || serve->driver->old) {
-        refuse(serve, "%s: %s", serve->driver->kind, serve->driver->reason);
-        if (!serve->driver->found) return false;
+    if (serve->driver->old) refuse(serve, "%s", serve->driver->reason);
+    if (!serve->driver->found) {
+        refuse(serve, "no %s device: %s", serve->driver->kind, serve->driver->reason);
+        return false;
     }
     if (!enough_devices(serve)) return false;
     serve->device = &serve->driver->device[device_of_rank(doctor, 0)];

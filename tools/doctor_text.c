@@ -114,7 +114,7 @@ static void print_toolchains(const json_t *whole) {
         put_text(text_of(row, "path"), "");
         printf("\n            builds");
         json_array_foreach(json_object_get(row, "archs"), k, arch) printf(" %s", json_string_value(arch));
-        printf("%s\n", json_array_size(json_object_get(row, "archs")) == 0 ? ": it does not say" : "");
+        printf("%s\n", json_array_size(json_object_get(row, "archs")) == 0 ? " none of 'dcpk ls arch'" : "");
     }
 }
 

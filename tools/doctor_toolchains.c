@@ -5,6 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void judge_toolchain(struct doctor *doctor) {
+    if (doctor->assembles) return;
+    if (doctor->other[0] != '\0')
+        doctor_problem(doctor, "builds use %s, which is not usable: %s; %s is: DCPK_TOOLCHAIN=%s", doctor->toolchain,
+                       doctor->trouble, doctor->other, doctor->other);
+    else
+        doctor_problem(doctor, "nothing here assembles PTX: %s", doctor->trouble);
+}
+
 static int32_t add_toolchain(void *self, const dcpk_toolchain_info *info) {
     struct doctor *doctor = self;
     json_t *archs = must(json_array());
@@ -19,8 +28,10 @@ static int32_t add_toolchain(void *self, const dcpk_toolchain_info *info) {
         doctor->assembles = usable;
         doctor->archs = archs;
         snprintf(doctor->toolchain, sizeof doctor->toolchain, "%s", usable ? info->text : info->name);
-        if (!usable) doctor_problem(doctor, "builds use %s, which is not usable: %s", info->name, info->reason);
+        if (!usable) snprintf(doctor->trouble, sizeof doctor->trouble, "%s", info->reason);
     }
+    if (usable && assembles && doctor->other[0] == '\0')
+        snprintf(doctor->other, sizeof doctor->other, "%s", info->name);
     return 0;
 }
 
@@ -82,6 +93,7 @@ void doctor_toolchains(struct doctor *doctor) {
     }
     if (dcpk_gen_toolchains(doctor->gen, add_toolchain, doctor, &error) != DCPK_OK)
         doctor_problem(doctor, "%s", error.text);
+    judge_toolchain(doctor);
     add_templates(doctor);
     add_cache(doctor);
     int ours = 0, theirs = doctor->cuda.version / 1000;

@@ -11,6 +11,33 @@
 enum { STACK = 64, OBJECTS = 64 };
 
 static struct fake_driver state = {.devices = 8, .sms = 132, .major = 9, .minor = 0, .can_peer = 1, .occupancy = 1};
+/* What FAKE_DRIVER says, for programs that a suite starts with this library as their libcuda.so.1: "devices=2 sms=64
+ * major=9 minor=0 multicast=1 can_peer=0 no_peer=01 version=12020 memory=1024 init=999 strict=1"; no_peer: the two
+ * devices that do not reach each other; strict: a program that loads, launches, takes memory or touches multicast
+ * objects ends. */
+static struct {
+    int no_peer, version, memory, init, strict; /* memory in MiB */
+} said = {.no_peer = -1, .version = 13000, .memory = 1024};
+
+__attribute__((constructor)) static void read_orders(void) {
+    const struct {
+        const char *name;
+        int *value;
+    } rows[] = {{"devices", &state.devices},     {"sms", &state.sms},
+                {"major", &state.major},         {"minor", &state.minor},
+                {"multicast", &state.multicast}, {"can_peer", &state.can_peer},
+                {"no_peer", &said.no_peer},      {"version", &said.version},
+                {"memory", &said.memory},        {"init", &said.init},
+                {"strict", &said.strict}};
+    const char *orders = getenv("FAKE_DRIVER");
+    for (; orders != NULL && *orders != '\0'; orders += strcspn(orders, " "), orders += strspn(orders, " "))
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            size_t length = strlen(rows[i].name);
+            if (strncmp(orders, rows[i].name, length) == 0 && orders[length] == '=')
+                *rows[i].value = atoi(orders + length + 1);
+        }
+}
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the record */
 static char contexts[FAKE_DEVICES];
 static bool peers[FAKE_DEVICES][FAKE_DEVICES];
@@ -57,8 +84,15 @@ EXPORT void fake_drop_graph(void) {
         }
 }
 
+static void refuse_all_but_looks(const char *name) {
+    static const char *const acts[] = {"cuLaunch", "cuLibrary", "cuMulticast", "cuMem", "cuGreen", "cuLink"};
+    for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++)
+        if (strncmp(name, acts[i], strlen(acts[i])) == 0) abort();
+}
+
 int fake_begin(const char *name) {
     int planned = 0;
+    if (said.strict) refuse_all_but_looks(name);
     pthread_mutex_lock(&lock);
     if (state.calls < FAKE_CALLS) state.call[state.calls] = name;
     state.calls++;
@@ -81,11 +115,11 @@ static int device_of(cu_context context) {
 /* ---- start-up, devices ---- */
 ENTRY(cuInit, unsigned flags) {
     BEGIN;
-    return flags == 0 ? DRIVER_OK : DRIVER_INVALID_VALUE;
+    return said.init != 0 ? said.init : flags == 0 ? DRIVER_OK : DRIVER_INVALID_VALUE;
 }
 ENTRY(cuDriverGetVersion, int *version) {
     BEGIN;
-    *version = 13000;
+    *version = said.version;
     return DRIVER_OK;
 }
 ENTRY(cuGetErrorString, cu_result result, const char **text) {
@@ -138,7 +172,14 @@ ENTRY(cuDeviceGetAttribute, int *value, int attribute, cu_device device) {
 }
 ENTRY(cuDeviceCanAccessPeer, int *can, cu_device device, cu_device peer) {
     BEGIN;
-    *can = device != peer && state.can_peer;
+    int first = device < peer ? device : peer, second = device < peer ? peer : device;
+    *can = device != peer && state.can_peer && said.no_peer != first * 10 + second;
+    return DRIVER_OK;
+}
+ENTRY(cuDeviceTotalMem_v2, size_t *bytes, cu_device device) {
+    BEGIN;
+    (void)device;
+    *bytes = (size_t)said.memory << 20;
     return DRIVER_OK;
 }
 
