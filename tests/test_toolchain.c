@@ -291,13 +291,49 @@ START_TEST(toolchain_of_another_build_is_a_miss) {
 }
 END_TEST
 
+/* The compiler is not asked: it would not say which release is needed. */
+START_TEST(toolchain_that_is_too_old_is_told_from_its_version) {
+    static const struct {
+        const char *orders, *spec, *text;
+    } rows[] = {
+        {"mode good\nrelease 12.8.93\nbuild a\n", "tiny arch=sm_103a batch=1",
+         "arch=sm_103a needs a compiler of CUDA 12.9 or newer (PTX ISA 8.8); this is ptxas 12.8.93 (build a)"},
+        {"mode good\nrelease 12.9.86\nbuild b\n", "tiny arch=sm_110a batch=1",
+         "arch=sm_110a needs a compiler of CUDA 13.0 or newer (PTX ISA 9.0); this is ptxas 12.9.86 (build b)"},
+        {"mode good\nrelease 11.8.89\nbuild c\n", "tiny arch=sm_90a batch=1",
+         "arch=sm_90a needs a compiler of CUDA 12.0 or newer (PTX ISA 8.0); this is ptxas 11.8.89 (build c)"},
+        {"mode good\nrelease 11.7.99\nbuild d\n", "tiny arch=sm_90 batch=1",
+         "arch=sm_90 needs a compiler of CUDA 11.8 or newer (PTX ISA 7.8)"},
+        {"mode good\nrelease 12.3.107\nbuild e\n", "modern arch=sm_90a batch=1",
+         "modern: its PTX is of ISA 8.4, which needs a compiler of CUDA 12.4 or newer; this is ptxas 12.3.107"}};
+    char path[160];
+    snprintf(path, sizeof path, "%s/modern.ptx.lua", template_folder);
+    put_text(path, "need { ptx = \"8.4\", target = \"sm_90\" }\nkernel { grid = { 1 }, block = { 32 }, params = {} }\n"
+                   "|   griddepcontrol.wait;\n|   ret;\n");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dcpk_spec spec;
+        dcpk_image *image = NULL;
+        dcpk_error error;
+        dcpk_error_init(&error);
+        give_orders(rows[i].orders);
+        dcpk_gen *gen = open_gen_with(fake_path, "", NULL);
+        ck_assert_int_eq(dcpk_spec_parse(&spec, rows[i].spec, NULL), DCPK_OK);
+        dcpk_status status = dcpk_gen_build(gen, &spec, &image, NULL, &error);
+        ck_assert_msg(status == DCPK_E_TOOLCHAIN, "%s: %s", dcpk_status_name(status), error.text);
+        ck_assert_msg(strstr(error.text, rows[i].text) != NULL, "no '%s' in: %s", rows[i].text, error.text);
+        dcpk_gen_close(gen);
+    }
+    ck_assert_uint_eq(starts_of("assemble"), 0);
+}
+END_TEST
+
 START_TEST(toolchain_that_miscompiles_for_hopper_is_warned_about_once) {
     static const struct {
         const char *orders;
         unsigned warnings;
     } rows[] = {{"mode good\nrelease 12.6.77\nbuild a\n", 1},
                 {"mode good\nrelease 12.6.85\nbuild b\n", 0},
-                {"mode good\nrelease 11.8.89\nbuild c\n", 0},
+                {"mode good\nrelease 12.9.86\nbuild c\n", 0},
                 {"mode good\nrelease 13.0.88\nbuild d\n", 0}};
     if (!have_ptxas()) return;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -424,6 +460,7 @@ int main(void) {
     tcase_add_test(tcase, toolchain_search_finds_the_first_of_the_documented_places);
     tcase_add_test(tcase, toolchain_starts_no_process_for_a_warm_build);
     tcase_add_test(tcase, toolchain_of_another_build_is_a_miss);
+    tcase_add_test(tcase, toolchain_that_is_too_old_is_told_from_its_version);
     tcase_add_test(tcase, toolchain_that_miscompiles_for_hopper_is_warned_about_once);
     tcase_add_test(tcase, toolchain_inherits_five_descriptors_and_a_plain_environment);
     tcase_add_test(tcase, toolchain_status_that_the_program_throws_away_is_an_error);
