@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { SECTION_HEADER = 64, ATTRIBUTE_SIZED = 4, ATTRIBUTE_REGCOUNT = 0x2f, SYMBOL = 24 };
+enum { SECTION_HEADER = 64, NO_BITS = 8, ATTRIBUTE_SIZED = 4, ATTRIBUTE_REGCOUNT = 0x2f, SYMBOL = 24 };
 
 struct section {
     uint64_t offset, bytes;
@@ -25,12 +25,12 @@ static bool read_section(const unsigned char *elf, uint64_t bytes, unsigned inde
     if (text > bytes || text_bytes > bytes - text || at >= text_bytes) return false;
     if (!memchr(elf + text + at, 0, (size_t)(text_bytes - at))) return false;
     section->name = (const char *)elf + text + at;
-    section->offset = image_u64(h + 24);
-    section->bytes = image_u64(h + 32);
+    bool nothing = image_u32(h + 4) == NO_BITS; /* what its offset and size say is not in the file */
+    section->offset = nothing ? 0 : image_u64(h + 24);
+    section->bytes = nothing ? 0 : image_u64(h + 32);
     section->link = image_u32(h + 40);
     section->info = image_u32(h + 44);
-    uint32_t type = image_u32(h + 4);
-    return type == 8 || (section->offset <= bytes && section->bytes <= bytes - section->offset); /* 8: NOBITS */
+    return section->offset <= bytes && section->bytes <= bytes - section->offset;
 }
 
 static bool find_section(const unsigned char *elf, uint64_t bytes, const char *prefix, const char *rest,

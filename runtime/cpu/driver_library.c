@@ -252,10 +252,8 @@ bool library_load_variables(struct world *world, struct library *library, struct
             free(addresses);
             return false;
         }
-        if (variable->initial)
-            memcpy(mapping->home, variable->initial, variable->bytes);
-        else
-            memset(mapping->home, 0, mapping->bytes);
+        memset(mapping->home, 0, mapping->bytes);
+        if (variable->initial) memcpy(mapping->home, variable->initial, variable->initial_bytes);
         if (variable->constant) {
             mapping->writable = 0;
             mapping->follows_peers = false;

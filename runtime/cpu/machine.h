@@ -64,8 +64,9 @@ struct ptx_variable {
     char name[128];
     uint64_t bytes;
     unsigned align;
-    bool constant; /* .const: kernels may not write it */
-    const uint8_t *initial;
+    bool constant;          /* .const: kernels may not write it */
+    const uint8_t *initial; /* the first initial_bytes; zeroes follow */
+    uint64_t initial_bytes; /* at most bytes */
     unsigned pointer_count;
     const struct ptx_pointer *pointers;
 };

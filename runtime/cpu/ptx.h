@@ -61,9 +61,11 @@ struct label {
     s64 position; /* instruction, -1 until seen */
     struct label *next;
 };
-struct label_list {
+struct label_list { /* .branchtargets; many branches may share one */
     struct label **at;
     unsigned count;
+    bool marked, encoded; /* its blocks begin; it stands in code.extra, at `extra` */
+    u32 extra;
 };
 struct name_scope;
 struct symbol {
@@ -142,6 +144,8 @@ struct function {
     unsigned constant_count, constant_capacity, extra_capacity;
     u32 *constant_table; /* hash of constants */
     unsigned constant_table_size;
+    u32 *pinned_table; /* hash of pinned: index + 1 */
+    unsigned pinned_table_size;
     u64 shared_bytes, local_bytes, param_bytes;
 };
 struct ptx_module {

@@ -96,9 +96,11 @@ static s64 binary(struct loader *l, int least) {
 s64 constant_integer(struct loader *l) {
     s64 value = binary(l, 1);
     if (lex_punct(l, '?')) {
+        if (++l->depth > 200) load_fail(l, l->token.line, "constant expression nested too deep");
         s64 yes = constant_integer(l);
         lex_expect(l, ':');
         s64 no = constant_integer(l);
+        l->depth--;
         return value ? yes : no;
     }
     return value;

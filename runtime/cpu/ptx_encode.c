@@ -64,21 +64,41 @@ u32 encode_constant(struct loader *l, u64 value, unsigned bits) {
     return OPERAND_CONST | (*entry >> 1) * SLOT_BYTES;
 }
 
-/* ---- operands ---- */
+/* ---- pinned registers: each value that stays the same for a thread, once ---- */
+static u32 *pinned_slot(struct function *f, const struct pinned *wanted) {
+    u64 hash = ((u64)wanted->special << 56 ^ (u64)wanted->bits << 48 ^ wanted->variable) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ (u64)wanted->addend) * 0x9E3779B97F4A7C15u;
+    for (u32 at = (u32)(hash >> 40) & (f->pinned_table_size - 1);; at = (at + 1) & (f->pinned_table_size - 1)) {
+        if (!f->pinned_table[at]) return &f->pinned_table[at];
+        const struct pinned *p = &f->pinned[f->pinned_table[at] - 1];
+        if (p->special == wanted->special && p->variable == wanted->variable && p->addend == wanted->addend &&
+            p->bits == wanted->bits)
+            return &f->pinned_table[at];
+    }
+}
+
+static void pinned_rehash(struct loader *l, struct function *f) {
+    f->pinned_table_size = f->pinned_table_size ? f->pinned_table_size * 2 : 64;
+    f->pinned_table = load_take(l, f->pinned_table_size * sizeof *f->pinned_table);
+    for (u32 i = 0; i < f->pinned_count; i++)
+        *pinned_slot(f, &f->pinned[i]) = i + 1;
+}
+
 u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, unsigned bits) {
     struct function *f = l->function;
-    for (u32 i = 0; i < f->pinned_count; i++) {
-        const struct pinned *p = &f->pinned[i];
-        if (p->special == special && p->variable == variable && p->addend == addend && p->bits == bits)
-            return p->slot * SLOT_BYTES;
-    }
+    const struct pinned wanted = {f->code.slots, (u8)special, (u8)bits, variable, addend};
+    if ((f->pinned_count + 1) * 2 > f->pinned_table_size) pinned_rehash(l, f);
+    u32 *entry = pinned_slot(f, &wanted);
+    if (*entry) return f->pinned[*entry - 1].slot * SLOT_BYTES;
     if (f->pinned_count == f->pinned_capacity)
         f->pinned = load_grow(l, f->pinned, f->pinned_count, sizeof *f->pinned, &f->pinned_capacity);
-    f->pinned[f->pinned_count++] = (struct pinned){f->code.slots, (u8)special, (u8)bits, variable, addend};
+    f->pinned[f->pinned_count++] = wanted;
+    *entry = f->pinned_count;
     f->code.slots += bits == 64 ? 2 : 1;
     return (f->code.slots - (bits == 64 ? 2u : 1u)) * SLOT_BYTES;
 }
 
+/* ---- operands ---- */
 static u64 variable_offset(const struct loader *l, const struct variable *v) {
     if (!v->external) return v->offset;
     u64 align = l->dynamic_align > 16 ? l->dynamic_align : 16;

@@ -28,14 +28,18 @@ void encode_branch(struct loader *l, const struct insn *insn, struct op *op) {
 
 void encode_index(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
-    const struct label_list *targets = insn->operands[1].targets;
+    struct label_list *targets = insn->operands[1].targets;
     if (insn->operands[1].kind != O_TARGETS) insn_fail(l, insn, "the label of a .branchtargets list is expected");
     op->a = checked(l, insn, 0, 'w', 32);
-    op->extra = encode_extra(l, &targets->count, 1);
-    for (u32 i = 0; i < targets->count; i++) {
-        u32 position = (u32)targets->at[i]->position;
-        encode_extra(l, &position, 1);
+    if (!targets->encoded) {
+        targets->encoded = true;
+        targets->extra = encode_extra(l, &targets->count, 1);
+        for (u32 i = 0; i < targets->count; i++) {
+            u32 position = (u32)targets->at[i]->position;
+            encode_extra(l, &position, 1);
+        }
     }
+    op->extra = targets->extra;
 }
 
 void encode_exit(struct loader *l, const struct insn *insn, struct op *op) {

@@ -1,9 +1,14 @@
 /* ptx_liveness.c - gives each virtual register a slot: liveness over basic blocks, then a linear scan over intervals.
  * PTX declares thousands of registers; a warp keeps only as many slots as are live at once. Each thread follows its own
  * path and owns its lane of a slot, so liveness of one thread's control flow is right for diverged warps too. A
- * register's interval is one stretch of instructions that covers every place where it is live, holes included. */
+ * register's interval is one stretch of instructions that covers every place where it is live, holes included. A
+ * function too large for that (MOST_WORDS, MOST_WORK) keeps every register everywhere: right, too, with more slots. */
 #include <string.h>
 #include <runtime/cpu/ptx.h>
+
+/* Of one set of all blocks, in 64-bit words (16 MiB; a kernel of 20000 registers and 5000 blocks has 1.6 million), and
+ * words looked at until the solution stands still. */
+enum { MOST_WORDS = 2 << 20, MOST_WORK = 1 << 28 };
 
 struct block {
     u32 first, end;
@@ -22,6 +27,7 @@ struct liveness {
     u64 *live_in, *live_out, *use, *kill, *defined, *defined_in;
     u32 *low, *high;
     u64 *kept; /* registers of wgmma */
+    u64 work;
     /* visitor state */
     u32 position;
     u64 *block_use, *block_kill, *block_defined;
@@ -91,7 +97,7 @@ static void mark_leader(struct liveness *v, s64 position) {
     if (position >= 0 && position < v->f->insn_count) v->block_at[position] = 1;
 }
 
-static const struct label_list *targets_of(const struct insn *insn) {
+static struct label_list *targets_of(const struct insn *insn) {
     for (unsigned i = 0; i < insn->operand_count; i++)
         if (insn->operands[i].kind == O_TARGETS) return insn->operands[i].targets;
     return NULL;
@@ -105,10 +111,11 @@ static void find_blocks(struct liveness *v) {
         const struct insn *insn = f->insns[i];
         if (!ends_block(insn)) continue;
         mark_leader(v, i + 1);
-        const struct label_list *targets = targets_of(insn);
+        struct label_list *targets = targets_of(insn);
         if (insn->form->encode == encode_branch) mark_leader(v, insn->operands[0].label->position);
-        for (u32 t = 0; targets && t < targets->count; t++)
+        for (u32 t = 0; targets && !targets->marked && t < targets->count; t++)
             mark_leader(v, targets->at[t]->position);
+        if (targets) targets->marked = true;
     }
     for (u32 i = 0; i < f->insn_count; i++)
         v->block_count += v->block_at[i];
@@ -163,16 +170,25 @@ static u32 successor(const struct liveness *v, const struct block *b, u32 i) {
     return position < v->f->insn_count ? v->block_at[position] : UINT32_MAX - 1;
 }
 
+/* Counts the work of one step; false when it has been too much. */
+static bool works(struct liveness *v) {
+    v->work += v->words + 1;
+    return v->work <= MOST_WORK;
+}
+
 /* Backward: live_in = use | (live_out & ~kill). Forward: what some path has defined; a register is not live before any
- * definition. */
-static void solve(struct liveness *v) {
+ * definition. False: given up. */
+static bool solve(struct liveness *v) {
     u32 words = v->words;
     for (bool again = true; again;) {
         again = false;
         for (u32 b = v->block_count; b-- > 0;) {
+            if (!works(v)) return false;
             u64 *out = v->live_out + (size_t)b * words, *in = v->live_in + (size_t)b * words;
-            for (u32 i = 0, s; (s = successor(v, &v->blocks[b], i)) != UINT32_MAX; i++)
+            for (u32 i = 0, s; (s = successor(v, &v->blocks[b], i)) != UINT32_MAX; i++) {
+                if (!works(v)) return false;
                 if (s != UINT32_MAX - 1) join(out, v->live_in + (size_t)s * words, words);
+            }
             const u64 *use = v->use + (size_t)b * words, *kill = v->kill + (size_t)b * words;
             for (u32 w = 0; w < words; w++) {
                 u64 now = use[w] | (out[w] & ~kill[w]);
@@ -184,12 +200,16 @@ static void solve(struct liveness *v) {
     for (bool again = true; again;) {
         again = false;
         for (u32 b = 0; b < v->block_count; b++) {
+            if (!works(v)) return false;
             u64 *defined = v->defined + (size_t)b * words;
             join(defined, v->defined_in + (size_t)b * words, words);
-            for (u32 i = 0, s; (s = successor(v, &v->blocks[b], i)) != UINT32_MAX; i++)
+            for (u32 i = 0, s; (s = successor(v, &v->blocks[b], i)) != UINT32_MAX; i++) {
+                if (!works(v)) return false;
                 if (s != UINT32_MAX - 1) again |= join(v->defined_in + (size_t)s * words, defined, words);
+            }
         }
     }
+    return true;
 }
 
 static void extend(struct liveness *v, const u64 *live, const u64 *defined, u32 position) {
@@ -215,7 +235,7 @@ static u32 bank_take(struct bank *bank, u32 size) {
             if (at + size > bank->top) bank->top = at + size;
             return at;
         }
-        if (size == 1 && bank->used[at >> 6] == ~0ull) at |= 63;
+        if (bank->used[at >> 6] == ~0ull) at |= 64 - size; /* the last run of the word */
     }
 }
 
@@ -286,20 +306,8 @@ static void scan(struct liveness *v) {
     place_banks(f, v, banks);
 }
 
-void assign_slots(struct loader *l, struct function *f) {
-    struct liveness live = {.l = l, .f = f}, *v = &live;
-    f->slots = load_take(l, (f->vreg_count + 1) * sizeof *f->slots);
-    v->dense = take(v, (f->vreg_count + 1) * sizeof *v->dense);
-    for (u32 i = 0; i < f->insn_count; i++)
-        insn_registers(f->insns[i], mark_used, v);
-    v->vreg_of = take(v, (v->count + 1) * sizeof *v->vreg_of);
-    for (u32 r = 0; r < f->vreg_count; r++)
-        if (v->dense[r]) v->vreg_of[v->dense[r] - 1] = r;
-    v->low = take(v, (v->count + 1) * sizeof *v->low);
-    v->high = take(v, (v->count + 1) * sizeof *v->high);
-    memset(v->low, 0xFF, v->count * sizeof *v->low);
-    v->words = (v->count + 63) / 64;
-    find_blocks(v);
+static void find_uses(struct liveness *v) {
+    const struct function *f = v->f;
     size_t set = (size_t)v->block_count * v->words * sizeof(u64);
     u64 **sets[] = {&v->live_in, &v->live_out, &v->use, &v->kill, &v->defined, &v->defined_in};
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
@@ -314,12 +322,42 @@ void assign_slots(struct loader *l, struct function *f) {
             insn_registers(f->insns[v->position], collect, v);
         }
     }
-    solve(v);
-    for (u32 b = 0; b < v->block_count; b++) {
-        size_t at = (size_t)b * v->words;
-        extend(v, v->live_in + at, v->defined_in + at, v->blocks[b].first);
-        extend(v, v->live_out + at, v->defined + at, v->blocks[b].end - 1);
+}
+
+/* The interval of each register. */
+static void find_intervals(struct liveness *v) {
+    if ((u64)v->block_count * v->words <= MOST_WORDS) {
+        find_uses(v);
+        if (solve(v)) {
+            for (u32 b = 0; b < v->block_count; b++) {
+                size_t at = (size_t)b * v->words;
+                extend(v, v->live_in + at, v->defined_in + at, v->blocks[b].first);
+                extend(v, v->live_out + at, v->defined + at, v->blocks[b].end - 1);
+            }
+            return;
+        }
     }
+    for (u32 id = 0; id < v->count; id++) {
+        v->low[id] = 0;
+        v->high[id] = v->f->insn_count - 1;
+    }
+}
+
+void assign_slots(struct loader *l, struct function *f) {
+    struct liveness live = {.l = l, .f = f}, *v = &live;
+    f->slots = load_take(l, (f->vreg_count + 1) * sizeof *f->slots);
+    v->dense = take(v, (f->vreg_count + 1) * sizeof *v->dense);
+    for (u32 i = 0; i < f->insn_count; i++)
+        insn_registers(f->insns[i], mark_used, v);
+    v->vreg_of = take(v, (v->count + 1) * sizeof *v->vreg_of);
+    for (u32 r = 0; r < f->vreg_count; r++)
+        if (v->dense[r]) v->vreg_of[v->dense[r] - 1] = r;
+    v->low = take(v, (v->count + 1) * sizeof *v->low);
+    v->high = take(v, (v->count + 1) * sizeof *v->high);
+    memset(v->low, 0xFF, v->count * sizeof *v->low);
+    v->words = (v->count + 63) / 64;
+    find_blocks(v);
+    find_intervals(v);
     keep_slots(v);
     scan(v);
     arena_free(&v->scratch);

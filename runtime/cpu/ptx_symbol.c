@@ -23,23 +23,23 @@ static struct label *label_here(struct loader *l, struct text name) {
     return s && s->kind == SYMBOL_LABEL && s->scope == l->scope ? s->label : NULL;
 }
 
-/* Labels that the scope used and did not define are looked for one scope further out. */
+/* Labels that the scope used and did not define are looked for one scope further out, when that closes. */
 void scope_close(struct loader *l) {
     struct name_scope *scope = l->scope;
-    for (struct symbol *s = scope->symbols; s; s = s->scope_next)
-        *bucket_of(l, s->name) = s->next; /* the newest of its bucket: scopes close in order */
-    l->scope = scope->outer;
-    l->depth--;
     for (struct label *label = scope->pending, *next; label; label = next) {
         next = label->next;
-        struct label *seen = label_here(l, label->name);
+        const struct label *seen = label_here(l, label->name);
         if (seen) {
             label->position = seen->position;
             continue;
         }
-        label->next = l->scope->pending;
-        l->scope->pending = label;
+        label->next = scope->outer->pending;
+        scope->outer->pending = label;
     }
+    for (struct symbol *s = scope->symbols; s; s = s->scope_next)
+        *bucket_of(l, s->name) = s->next; /* the newest of its bucket: scopes close in order */
+    l->scope = scope->outer;
+    l->depth--;
 }
 
 struct symbol *symbol_find(struct loader *l, struct text name) {
@@ -102,18 +102,10 @@ struct label *label_use(struct loader *l, struct text name, u32 line) {
     return label;
 }
 
-/* Uses that came before it in this scope, or in scopes within, are filled. */
+/* Uses that came before it in this scope, or in scopes within, are filled when the scope closes. */
 void label_define(struct loader *l, struct text name) {
     struct symbol *s = symbol_add(l, name, SYMBOL_LABEL);
     s->label = load_take(l, sizeof *s->label);
     s->label->name = name;
     s->label->position = l->function->insn_count;
-    for (struct label **at = &l->scope->pending; *at;) {
-        if (text_same((*at)->name, name)) {
-            (*at)->position = s->label->position;
-            *at = (*at)->next;
-        } else {
-            at = &(*at)->next;
-        }
-    }
 }

@@ -224,11 +224,8 @@ static void add_module_variable(struct loader *l, struct variable *v, const stru
     out->bytes = v->bytes;
     out->align = v->align;
     out->constant = v->space == SPACE_CONST;
-    if (fill->at) {
-        u8 *initial = load_take(l, v->bytes);
-        memcpy(initial, fill->bytes, fill->at);
-        out->initial = initial;
-    }
+    out->initial = fill->bytes;
+    out->initial_bytes = fill->at;
     out->pointer_count = fill->pointer_count;
     out->pointers = fill->pointers;
     v->index = m->variable_count++;
