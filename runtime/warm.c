@@ -5,11 +5,12 @@
 
 #include <string.h>
 
-/* "warm-up of SPEC: reason" with everything else of the reason. */
+/* "warm-up of SPEC: reason" with everything else of the reason; the spec once. */
 static dcpk_status of_spec(const dcpk_spec *spec, const dcpk_error *reason, dcpk_error *error) {
     char text[1024];
     dcpk_spec_format(spec, text, sizeof text);
-    dcpk_error_set(error, reason->code, "warm-up of %s: %s", text, reason->text);
+    bool named = strstr(reason->text, text) != NULL;
+    dcpk_error_set(error, reason->code, "warm-up%s%s: %s", named ? "" : " of ", named ? "" : text, reason->text);
     if (error == NULL || error->size < sizeof *error) return reason->code;
     error->sys_errno = reason->sys_errno;
     error->driver_result = reason->driver_result;

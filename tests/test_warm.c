@@ -1,317 +1,246 @@
-/* test_warm.c - many specs at once: each built once and in parallel, results in the generator's memory, shown and logged
- * in the caller's thread; failures do not stop the others; the provider's prepare is the same. */
-#include "tests/building.h"
+/* test_warm.c - what an engine does before it captures: the specs that a layer needs, known without a device and the
+ * same that opening it asks for; many kernels loaded at once, or none. On the fake driver, with stand-ins. */
+#include "tests/layer_steps.h"
 
-#include <dcpk/pack.h>
+#include "runtime/driver_types.h"
 
-#include <check.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+/* ---- dcpk_layer_specs ---------------------------------------------------------------------------- */
+static const struct {
+    const char *keys, *kernels; /* of the plan, in launch order */
+    int32_t form;
+    bool own_decode;
+} layers[] = {
+    {"heads=2 dcp=2 batch=4", "query_push query_wait mla_decode dcp_value", DCPK_LAYER_PUSH, false},
+    {"heads=2 dcp=2 batch=4", "query_push query_wait dcp_value", DCPK_LAYER_PUSH, true},
+    {"heads=2 dcp=2 batch=4", "mla_query mla_decode dcp_value", DCPK_LAYER_FUSED, false},
+    {"heads=2 dcp=2 batch=4 poll=0", "mla_query query_wait mla_decode dcp_value", DCPK_LAYER_FUSED, false},
+    {"heads=2 dcp=2 batch=4 poll=0", "mla_query query_wait dcp_value", DCPK_LAYER_FUSED, true},
+    {"heads=2 dcp=2 batch=40 sms=5", "mla_query query_wait mla_decode dcp_value", DCPK_LAYER_FUSED, false},
+    {"heads=2 dcp=2 batch=40 sms=6", "mla_query mla_decode dcp_value", DCPK_LAYER_FUSED, false},
+    {"heads=2 batch=4", "mla_decode dcp_value", DCPK_LAYER_PUSH, false},
+    {"heads=2 batch=4", "dcp_value", DCPK_LAYER_PUSH, true},
+    {"heads=2 batch=4", "mla_query mla_decode dcp_value", DCPK_LAYER_FUSED, false},
+};
 
-enum { MOST = 64 };
-static dcpk_spec specs[MOST];
-
-static dcpk_gen *open_here(const char *cache, const char *jit, const char *packs, dcpk_log_fn *log) {
-    dcpk_gen_options options = {.size = sizeof options,
-                                .template_path = template_folder,
-                                .cache_dir = cache,
-                                .ptxas = fake_path,
-                                .log = log,
-                                .jit = jit,
-                                .aot_path = packs ? packs : ""};
-    dcpk_gen *gen = NULL;
-    ck_assert_int_eq(dcpk_gen_open(&options, &gen, NULL), DCPK_OK);
-    return gen;
+static dcpk_layer_options options_of(int32_t form, bool own_decode) {
+    return (dcpk_layer_options){
+        .size = sizeof(dcpk_layer_options), .base = &base, .decode = own_decode ? decode : NULL, .form = form};
 }
 
-/* specs[i] is "tiny batch=batches[i]". */
-static void set_specs(const int *batches, uint32_t count) {
+START_TEST(layer_specs_are_what_opening_the_layer_asks_its_provider_for) {
+    dcpk_layer *layer = NULL;
+    dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
+    uint32_t count = 0;
+    connect_pair();
+    bool boxed = strstr(layers[_i].keys, "dcp=2") != NULL, own = layers[_i].own_decode;
+    dcpk_status status =
+        open_form(layers[_i].keys, boxed ? boxes[0] : NULL, layers[_i].form, own ? decode : NULL, &layer);
+    ck_assert_msg(status == DCPK_OK, "%s", error.text);
+    dcpk_layer_options options = options_of(layers[_i].form, own);
+    ck_assert_int_eq(dcpk_layer_specs(&options, specs, DCPK_LAYER_MAX_SPECS, &count, &error), DCPK_OK);
+    ck_assert_int_eq((int)count, maker.count);
+    char kernels[256] = "";
     for (uint32_t i = 0; i < count; i++) {
-        char text[64];
-        snprintf(text, sizeof text, "tiny arch=sm_90a batch=%d", batches[i]);
-        ck_assert_int_eq(dcpk_spec_parse(&specs[i], text, NULL), DCPK_OK);
+        char text[512];
+        dcpk_spec_format(&specs[i], text, sizeof text);
+        ck_assert_str_eq(text, maker.asked[i]);
+        snprintf(kernels + strlen(kernels), sizeof kernels - strlen(kernels), "%s%s", i > 0 ? " " : "",
+                 specs[i].kernel);
     }
+    ck_assert_str_eq(kernels, layers[_i].kernels);
+    close_layer(layer);
+}
+END_TEST
+
+START_TEST(layer_specs_need_room_a_base_and_a_form_and_keep_the_rules) {
+    dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
+    uint32_t count = 77;
+    ck_assert_int_eq(dcpk_spec_parse(&base, "layer heads=2 dcp=2 batch=4 poll=0", &error), DCPK_OK);
+    dcpk_layer_options options = options_of(DCPK_LAYER_FUSED, false);
+    ck_assert_int_eq(dcpk_layer_specs(&options, specs, 3, &count, &error), DCPK_E_ARG);
+    assert_text("has 4 kernels, capacity is 3");
+    ck_assert_uint_eq(count, 0);
+    ck_assert_int_eq(dcpk_layer_specs(&options, specs, 4, &count, &error), DCPK_OK);
+    ck_assert_uint_eq(count, 4);
+    ck_assert_int_eq(dcpk_layer_specs(&options, NULL, 4, &count, &error), DCPK_E_ARG);
+    ck_assert_int_eq(dcpk_layer_specs(NULL, specs, 4, &count, &error), DCPK_E_ARG);
+    options.form = 5;
+    ck_assert_int_eq(dcpk_layer_specs(&options, specs, 4, &count, &error), DCPK_E_ARG);
+    assert_text("dcpk_layer_specs: form=5 is neither");
+    options.base = NULL;
+    ck_assert_int_eq(dcpk_layer_specs(&options, specs, 4, &count, &error), DCPK_E_ARG);
+    assert_text("base is missing");
+    ck_assert_int_eq(dcpk_spec_parse(&base, "layer heads=2 dcp=2 batch=5 q=2", &error), DCPK_OK);
+    options = options_of(DCPK_LAYER_PUSH, false);
+    ck_assert_int_eq(dcpk_layer_specs(&options, specs, 4, &count, &error), DCPK_E_SPEC);
+    assert_text("q must divide batch");
+    ck_assert_uint_eq(count, 0);
+}
+END_TEST
+
+/* ---- dcpk_kernel_warm ---------------------------------------------------------------------------- */
+static struct {
+    uint32_t calls, count;
+    long gets_before; /* of the maker, when prepare was called */
+    dcpk_status answer;
+} prepared;
+
+static dcpk_status prepare(void *self, const dcpk_spec *specs, uint32_t count, dcpk_error *error_out) {
+    (void)error_out;
+    ck_assert_ptr_nonnull(specs);
+    prepared.calls++;
+    prepared.count = count;
+    prepared.gets_before = ((struct maker *)self)->count;
+    return prepared.answer;
 }
 
-static void set_range(int first, uint32_t count) {
-    int batches[MOST];
-    for (uint32_t i = 0; i < count; i++)
-        batches[i] = first + (int)i;
-    set_specs(batches, count);
+static dcpk_provider provider_of_maker(void) {
+    memset(&maker, 0, sizeof maker);
+    memset(&prepared, 0, sizeof prepared);
+    return (dcpk_provider){.size = sizeof(dcpk_provider), .self = &maker, .get = make, .prepare = prepare};
 }
 
-struct seen {
-    pthread_t caller;
-    unsigned visits, images, order[MOST], times[MOST];
-    uint32_t hits[MOST];
-    dcpk_status failed[MOST];
-    unsigned stop_after;
-};
-
-static int32_t see(void *self, const dcpk_warm_result *result) {
-    struct seen *seen = self;
-    ck_assert(pthread_equal(pthread_self(), seen->caller));
-    ck_assert_int_eq(result->image != NULL, result->reason == NULL);
-    ck_assert_ptr_nonnull(result->report);
-    seen->order[seen->visits++] = result->index;
-    seen->times[result->index]++;
-    seen->images += result->image != NULL;
-    seen->hits[result->index] = result->report->hit;
-    if (result->reason) {
-        ck_assert_int_ne(result->reason->code, DCPK_OK);
-        ck_assert_uint_gt(strlen(result->reason->text), 0);
-        seen->failed[result->index] = result->reason->code;
-    } else {
-        char spec[64];
-        size_t length = 0;
-        snprintf(spec, sizeof spec, "spec: tiny arch=sm_90a batch=%d\n", specs[result->index].batch);
-        ck_assert_ptr_nonnull(strstr(dcpk_image_preimage(result->image, &length), spec));
-        ck_assert_str_eq(result->report->key, dcpk_image_key(result->image));
-    }
-    return seen->visits == seen->stop_after;
+static uint32_t four_specs(dcpk_spec specs[DCPK_LAYER_MAX_SPECS]) {
+    uint32_t count = 0;
+    ck_assert_int_eq(dcpk_spec_parse(&base, "layer heads=2 dcp=2 batch=4 poll=0", &error), DCPK_OK);
+    dcpk_layer_options options = options_of(DCPK_LAYER_FUSED, false);
+    ck_assert_int_eq(dcpk_layer_specs(&options, specs, DCPK_LAYER_MAX_SPECS, &count, &error), DCPK_OK);
+    ck_assert_uint_eq(count, 4);
+    return count;
 }
 
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-START_TEST(warm_builds_each_spec_once_and_this_memory_serves_them) {
-    static const int batches[] = {1, 2, 3, 4, 5, 6, 7, 8, 3, 3, 9, 10, 11, 12, 1};
-    enum { COUNT = sizeof batches / sizeof batches[0], DIFFERENT = 12 };
-    if (!have_ptxas()) return;
-    give_orders("mode good\n");
-    set_specs(batches, COUNT);
-    for (uint32_t jobs = 1; jobs <= 4; jobs += 3) {
-        struct seen seen = {.caller = pthread_self()};
-        unsigned before = starts_of("assemble"), asked = starts_of("version");
-        dcpk_gen *gen = open_here("", NULL, NULL, building_log); /* no folder: memory alone */
-        ck_assert_int_eq(dcpk_gen_warm(gen, specs, COUNT, jobs, see, &seen, NULL), DCPK_OK);
-        ck_assert_uint_eq(seen.visits, COUNT);
-        ck_assert_uint_eq(seen.images, COUNT);
-        for (uint32_t i = 0; i < COUNT; i++)
-            ck_assert_msg(seen.times[i] == 1, "spec %u was shown %u times", i, seen.times[i]);
-        ck_assert_uint_eq(starts_of("assemble"), before + DIFFERENT);
-        ck_assert_uint_eq(starts_of("version"), asked + 1);
-        for (int batch = 1; batch <= DIFFERENT; batch++) {
-            dcpk_build_report report;
-            dcpk_image_free(build_tiny(gen, batch, &report));
-            ck_assert_uint_eq(report.hit, 1);
-        }
-        ck_assert_uint_eq(starts_of("assemble"), before + DIFFERENT);
-        dcpk_gen_close(gen);
+START_TEST(warm_up_prepares_once_then_loads_every_spec_in_order) {
+    dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
+    dcpk_kernel *kernels[DCPK_LAYER_MAX_SPECS];
+    uint32_t count = four_specs(specs);
+    dcpk_provider provider = provider_of_maker();
+    ck_assert_msg(dcpk_kernel_warm(devices[0], &provider, specs, count, NULL, kernels, &error) == DCPK_OK, "%s",
+                  error.text);
+    ck_assert_uint_eq(prepared.calls, 1);
+    ck_assert_uint_eq(prepared.count, count);
+    ck_assert_int_eq(prepared.gets_before, 0);
+    ck_assert_int_eq(maker.count, (int)count);
+    ck_assert_int_eq(fake.state->libraries, (long)count);
+    for (uint32_t i = 0; i < count; i++) {
+        dcpk_spec of;
+        ck_assert_int_eq(dcpk_image_spec(dcpk_kernel_image(kernels[i]), &of, &error), DCPK_OK);
+        ck_assert_str_eq(of.kernel, specs[i].kernel);
+        ck_assert_int_eq(dcpk_kernel_free(kernels[i], &error), DCPK_OK);
     }
 }
 END_TEST
 
-START_TEST(warm_builds_as_many_at_a_time_as_it_was_told) {
-    if (!have_ptxas()) return;
-    give_orders("mode slow\n"); /* 300 ms each */
-    set_range(1, 8);
-    dcpk_gen *gen = open_here(cache_folder, NULL, NULL, building_log);
-    double start = seconds();
-    ck_assert_int_eq(dcpk_gen_warm(gen, specs, 8, 8, NULL, NULL, NULL), DCPK_OK);
-    double took = seconds() - start;
-    ck_assert_msg(took < 1.5, "eight builds of 0.3 s took %.2f s", took);
-    dcpk_gen_close(gen);
-    ck_assert_uint_eq(count_files(".dcpk"), 8);
+START_TEST(warm_up_that_fails_names_the_spec_and_leaves_nothing_loaded) {
+    dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
+    dcpk_kernel *kernels[DCPK_LAYER_MAX_SPECS];
+    uint32_t count = four_specs(specs);
+    for (int fail_at = 1; fail_at <= 4; fail_at++) {
+        dcpk_provider provider = provider_of_maker();
+        maker.fail_at = fail_at;
+        memset(kernels, 0xAA, sizeof kernels);
+        ck_assert_int_eq(dcpk_kernel_warm(devices[0], &provider, specs, count, NULL, kernels, &error),
+                         DCPK_E_NOT_FOUND);
+        ck_assert_int_eq(error.code, DCPK_E_NOT_FOUND);
+        assert_text(maker.asked[fail_at - 1]);
+        assert_text("no image of");
+        for (uint32_t i = 0; i < count; i++)
+            ck_assert_ptr_null(kernels[i]);
+        ck_assert_int_eq(fake.state->libraries, 0);
+    }
 }
 END_TEST
 
-START_TEST(warm_failure_stops_nobody_and_the_first_in_spec_order_is_returned) {
-    static const int batches[] = {1, 2, 6, 3, 7, 4, 6};
-    dcpk_error error;
-    char path[160];
-    if (!have_ptxas()) return;
-    give_orders("mode good\n");
-    snprintf(path, sizeof path, "%s/tiny.ptx.lua", template_folder);
-    char *text = get_file(path, NULL), more[4096];
-    snprintf(more, sizeof more, "rule(spec.batch < 6, \"batch is below 6, not \" .. spec.batch)\n%s", text);
-    put_text(path, more);
-    free(text);
-    set_specs(batches, 7);
-    snprintf(specs[5].arch, sizeof specs[5].arch, "sm_1"); /* refused before it is queued */
-    for (uint32_t jobs = 1; jobs <= 3; jobs += 2) {
-        struct seen seen = {.caller = pthread_self()};
-        dcpk_gen *gen = open_here("", NULL, NULL, building_log);
+START_TEST(warm_up_whose_load_fails_leaves_nothing_loaded) {
+    dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
+    dcpk_kernel *kernels[DCPK_LAYER_MAX_SPECS];
+    uint32_t count = four_specs(specs);
+    bool pushed;
+    ck_assert_int_eq(dcpk_device_enter(devices[0], &pushed, &error), DCPK_OK); /* so that no load has to */
+    for (long n = 1;; n++) {
+        dcpk_provider provider = provider_of_maker();
+        fake.reset();
+        fake.state->fail_at = n;
         dcpk_error_init(&error);
-        ck_assert_int_eq(dcpk_gen_warm(gen, specs, 7, jobs, see, &seen, &error), DCPK_E_SPEC);
-        ck_assert_msg(strstr(error.text, "not 6"), "%s", error.text);
-        ck_assert_uint_eq(seen.visits, 7);
-        static const dcpk_status wanted[] = {DCPK_OK,     DCPK_OK,     DCPK_E_SPEC, DCPK_OK,
-                                             DCPK_E_SPEC, DCPK_E_ARCH, DCPK_E_SPEC};
-        for (uint32_t i = 0; i < 7; i++)
-            ck_assert_msg(seen.times[i] == 1 && seen.failed[i] == wanted[i], "spec %u: %d", i, seen.failed[i]);
-        dcpk_gen_close(gen);
+        dcpk_status status = dcpk_kernel_warm(devices[0], &provider, specs, count, NULL, kernels, &error);
+        fake.state->fail_at = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            ck_assert_int_eq(kernels[i] == NULL, status != DCPK_OK);
+            ck_assert_int_eq(dcpk_kernel_free(kernels[i], &error), DCPK_OK);
+        }
+        ck_assert_int_eq(fake.state->libraries, 0);
+        if (status != DCPK_OK) assert_text("warm-up");
+        if (status == DCPK_OK && fake.state->calls < n) break;
+        ck_assert_int_lt(n, 500);
     }
+    dcpk_device_leave(devices[0], pushed);
 }
 END_TEST
 
-START_TEST(warm_visit_can_stop_it) {
-    if (!have_ptxas()) return;
-    give_orders("mode good\n");
-    set_range(1, 32);
-    for (uint32_t jobs = 1; jobs <= 4; jobs += 3) {
-        struct seen seen = {.caller = pthread_self(), .stop_after = 3};
-        unsigned before = starts_of("assemble");
-        dcpk_gen *gen = open_here("", NULL, NULL, building_log);
-        ck_assert_int_eq(dcpk_gen_warm(gen, specs, 32, jobs, see, &seen, NULL), DCPK_OK);
-        ck_assert_uint_eq(seen.visits, 3);
-        ck_assert_uint_lt(starts_of("assemble") - before, 32);
-        dcpk_gen_close(gen);
-    }
+START_TEST(warm_up_during_a_capture_is_refused_before_anything_is_built) {
+    dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
+    dcpk_kernel *kernels[DCPK_LAYER_MAX_SPECS];
+    uint32_t count = four_specs(specs);
+    int stream;
+    dcpk_provider provider = provider_of_maker();
+    fake.reset();
+    fake.state->capturing = DRIVER_CAPTURE_ACTIVE;
+    ck_assert_int_eq(dcpk_kernel_warm(devices[0], &provider, specs, count, &stream, kernels, &error), DCPK_E_CAPTURING);
+    ck_assert_uint_eq(prepared.calls, 0);
+    ck_assert_int_eq(maker.count, 0);
+    ck_assert_int_eq(fake.state->calls, 1); /* the question whether the stream captures */
+    ck_assert_ptr_null(kernels[0]);
 }
 END_TEST
 
-static pthread_t log_owner;
-static void log_here(void *self, int level, const char *text) {
-    ck_assert(pthread_equal(pthread_self(), log_owner));
-    building_log(self, level, text);
-}
-
-START_TEST(warm_logs_in_the_callers_thread_and_warns_once) {
-    if (!have_ptxas()) return;
-    give_orders("mode good\n");
-    set_range(1, 12);
-    log_owner = pthread_self();
-    put_text(cache_folder, "a file where the folder should be\n");
-    dcpk_gen *gen = open_here(cache_folder, NULL, NULL, log_here);
-    ck_assert_int_eq(dcpk_gen_warm(gen, specs, 12, 4, NULL, NULL, NULL), DCPK_OK);
-    ck_assert_msg(logged.warnings == 1, "%s", logged.all);
-    dcpk_gen_close(gen);
-}
-END_TEST
-
-START_TEST(warm_without_a_compiler_fails_each_with_the_reason) {
-    struct seen seen = {.caller = pthread_self()};
-    dcpk_error error;
-    dcpk_error_init(&error);
-    set_range(1, 6);
-    dcpk_gen_options options = {.size = sizeof options, .template_path = template_folder, .cache_dir = "",
-                                .ptxas = "/nowhere/ptxas"};
-    dcpk_gen *gen = NULL;
-    ck_assert_int_eq(dcpk_gen_open(&options, &gen, NULL), DCPK_OK);
-    ck_assert_int_eq(dcpk_gen_warm(gen, specs, 6, 4, see, &seen, &error), DCPK_E_TOOLCHAIN);
-    ck_assert_msg(strstr(error.text, "/nowhere/ptxas"), "%s", error.text);
-    ck_assert_uint_eq(seen.visits, 6);
-    ck_assert_uint_eq(seen.images, 0);
-    dcpk_gen_close(gen);
+START_TEST(warm_up_asks_every_spec_even_where_preparing_failed) {
+    dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
+    dcpk_kernel *kernels[DCPK_LAYER_MAX_SPECS];
+    uint32_t count = four_specs(specs);
+    dcpk_provider provider = provider_of_maker();
+    prepared.answer = DCPK_E_TOOLCHAIN;
+    ck_assert_int_eq(dcpk_kernel_warm(devices[0], &provider, specs, count, NULL, kernels, &error), DCPK_OK);
+    for (uint32_t i = 0; i < count; i++)
+        ck_assert_int_eq(dcpk_kernel_free(kernels[i], &error), DCPK_OK);
+    /* A provider of the size before prepare has none. */
+    provider = provider_of_maker();
+    provider.size = offsetof(dcpk_provider, prepare);
+    ck_assert_int_eq(dcpk_kernel_warm(devices[0], &provider, specs, 1, NULL, kernels, &error), DCPK_OK);
+    ck_assert_uint_eq(prepared.calls, 0);
+    ck_assert_int_eq(dcpk_kernel_free(kernels[0], &error), DCPK_OK);
 }
 END_TEST
 
-START_TEST(warm_takes_from_packs_and_the_cache_what_is_there) {
-    struct seen seen = {.caller = pthread_self()};
-    dcpk_image *images[3];
-    char pack[128];
-    if (!have_ptxas()) return;
-    give_orders("mode good\n");
-    snprintf(pack, sizeof pack, "%s/pack", place);
-    dcpk_gen *gen = open_here("", NULL, NULL, building_log);
-    for (int i = 0; i < 3; i++)
-        images[i] = build_tiny(gen, i + 1, NULL);
-    ck_assert_int_eq(dcpk_pack_write(pack, images, 3, NULL, NULL), DCPK_OK);
-    for (int i = 0; i < 3; i++)
-        dcpk_image_free(images[i]);
-    dcpk_gen_close(gen);
-    gen = open_gen(fake_path);
-    dcpk_image_free(build_tiny(gen, 4, NULL));
-    dcpk_image_free(build_tiny(gen, 5, NULL));
-    dcpk_gen_close(gen);
-    set_range(1, 8);
-    gen = open_here(cache_folder, NULL, pack, building_log);
-    ck_assert_int_eq(dcpk_gen_warm(gen, specs, 8, 3, see, &seen, NULL), DCPK_OK);
-    static const uint32_t wanted[] = {3, 3, 3, 2, 2, 0, 0, 0};
-    for (int i = 0; i < 8; i++)
-        ck_assert_msg(seen.hits[i] == wanted[i], "spec %d: hit %u", i, seen.hits[i]);
-    dcpk_gen_close(gen);
-    memset(&seen, 0, sizeof seen); /* and without a compiler: what is there, a reason for the others */
-    seen.caller = pthread_self();
-    set_range(1, 12);
-    gen = open_here(cache_folder, "never", pack, building_log);
-    ck_assert_int_eq(dcpk_gen_warm(gen, specs, 12, 4, see, &seen, NULL), DCPK_E_NOT_FOUND);
-    ck_assert_uint_eq(seen.visits, 12);
-    ck_assert_uint_eq(seen.images, 8);
-    dcpk_gen_close(gen);
-}
-END_TEST
-
-START_TEST(warm_arguments_are_checked) {
-    dcpk_error error;
-    dcpk_error_init(&error);
-    set_range(1, 2);
-    dcpk_gen *gen = open_here("", NULL, NULL, NULL);
-    ck_assert_int_eq(dcpk_gen_warm(NULL, specs, 1, 1, NULL, NULL, &error), DCPK_E_ARG);
-    ck_assert_int_eq(dcpk_gen_warm(gen, NULL, 1, 1, NULL, NULL, &error), DCPK_E_ARG);
-    ck_assert_int_eq(dcpk_gen_warm(gen, NULL, 0, 1, NULL, NULL, &error), DCPK_OK);
-    specs[1].size = 8;
-    ck_assert_int_eq(dcpk_gen_warm(gen, specs, 2, 1, NULL, NULL, &error), DCPK_E_ARG);
-    dcpk_gen_close(gen);
-}
-END_TEST
-
-struct asker {
-    dcpk_provider provider;
-    int prepares;
-    unsigned good;
-};
-
-static void *ask(void *self) {
-    struct asker *asker = self;
-    if (asker->prepares && asker->provider.prepare(asker->provider.self, specs, 16, NULL) != DCPK_OK) return NULL;
-    for (uint32_t i = 0; i < 16; i++) {
-        dcpk_image *image = NULL;
-        asker->good += asker->provider.get(asker->provider.self, &specs[i], &image, NULL) == DCPK_OK && image != NULL;
-        dcpk_image_free(image);
-    }
-    return NULL;
-}
-
-START_TEST(warm_is_the_providers_prepare_and_threads_share_it) {
-    struct asker askers[4] = {0};
-    pthread_t threads[4];
-    if (!have_ptxas()) return;
-    give_orders("mode good\n");
-    set_range(1, 16);
-    dcpk_gen *gen = open_here("", NULL, NULL, NULL);
-    for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(dcpk_gen_provider(gen, &askers[i].provider, NULL), DCPK_OK);
-        ck_assert_ptr_nonnull(askers[i].provider.prepare);
-        askers[i].prepares = i % 2 == 0;
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
-    }
-    for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-        ck_assert_uint_eq(askers[i].good, 16);
-    }
-    ck_assert_uint_eq(starts_of("assemble"), 16);
-    dcpk_gen_close(gen);
+START_TEST(warm_up_of_nothing_is_fine_and_missing_arguments_are_not) {
+    dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
+    dcpk_kernel *kernels[DCPK_LAYER_MAX_SPECS];
+    four_specs(specs);
+    dcpk_provider provider = provider_of_maker(), empty = {.size = sizeof empty};
+    ck_assert_int_eq(dcpk_kernel_warm(devices[0], &provider, NULL, 0, NULL, NULL, &error), DCPK_OK);
+    ck_assert_int_eq(dcpk_kernel_warm(NULL, &provider, specs, 1, NULL, kernels, &error), DCPK_E_ARG);
+    ck_assert_int_eq(dcpk_kernel_warm(devices[0], NULL, specs, 1, NULL, kernels, &error), DCPK_E_ARG);
+    ck_assert_int_eq(dcpk_kernel_warm(devices[0], &empty, specs, 1, NULL, kernels, &error), DCPK_E_ARG);
+    ck_assert_int_eq(dcpk_kernel_warm(devices[0], &provider, NULL, 1, NULL, kernels, &error), DCPK_E_ARG);
+    ck_assert_int_eq(dcpk_kernel_warm(devices[0], &provider, specs, 1, NULL, NULL, &error), DCPK_E_ARG);
 }
 END_TEST
 
 int main(void) {
     Suite *suite = suite_create("warm");
-    TCase *tcase = tcase_create("warm");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_checked_fixture(tcase, building_setup, building_teardown);
-    tcase_add_test(tcase, warm_builds_each_spec_once_and_this_memory_serves_them);
-    tcase_add_test(tcase, warm_builds_as_many_at_a_time_as_it_was_told);
-    tcase_add_test(tcase, warm_failure_stops_nobody_and_the_first_in_spec_order_is_returned);
-    tcase_add_test(tcase, warm_visit_can_stop_it);
-    tcase_add_test(tcase, warm_logs_in_the_callers_thread_and_warns_once);
-    tcase_add_test(tcase, warm_without_a_compiler_fails_each_with_the_reason);
-    tcase_add_test(tcase, warm_takes_from_packs_and_the_cache_what_is_there);
-    tcase_add_test(tcase, warm_arguments_are_checked);
-    tcase_add_test(tcase, warm_is_the_providers_prepare_and_threads_share_it);
-    suite_add_tcase(suite, tcase);
+    TCase *tests = tcase_create("warm");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_loop_test(tests, layer_specs_are_what_opening_the_layer_asks_its_provider_for, 0,
+                        sizeof layers / sizeof layers[0]);
+    tcase_add_test(tests, layer_specs_need_room_a_base_and_a_form_and_keep_the_rules);
+    tcase_add_test(tests, warm_up_prepares_once_then_loads_every_spec_in_order);
+    tcase_add_test(tests, warm_up_that_fails_names_the_spec_and_leaves_nothing_loaded);
+    tcase_add_test(tests, warm_up_whose_load_fails_leaves_nothing_loaded);
+    tcase_add_test(tests, warm_up_during_a_capture_is_refused_before_anything_is_built);
+    tcase_add_test(tests, warm_up_asks_every_spec_even_where_preparing_failed);
+    tcase_add_test(tests, warm_up_of_nothing_is_fine_and_missing_arguments_are_not);
+    suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    return failed != 0;
+    return failed == 0 ? 0 : 1;
 }
