@@ -148,6 +148,8 @@ $(BUILD)/fuzz/%: tests/fuzz/entry.c $(BUILD)/tests/fuzz/%.o $(BUILD)/libtools.a 
 $(BUILD)/tests/bench_gpu $(BUILD)/tests/check_oracle: $(BUILD)/libtests.a
 $(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
 $(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+$(BUILD)/tests/wgmma_record: LIBS = -lm -ldl -lpthread
+$(BUILD)/tests/wgmma_record: $(BUILD)/libdcpk.a
 $(BUILD)/tests/%: $(BUILD)/tests/program_%.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(LIBS)

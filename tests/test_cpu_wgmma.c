@@ -2,7 +2,7 @@
  * fragments, chains, and where the bits go that Hopper's sums drop. */
 #include "tests/cpu_numbers.h"
 #include "tests/cpu_snippet.h"
-#include "tests/wgmma_cases.h"
+#include "tests/wgmma_record.h"
 
 static struct wgmma_data data;
 static uint32_t out[WG_THREADS][WG_OUT];
@@ -111,6 +111,83 @@ START_TEST(a_late_result_is_the_same_under_every_seed) {
 }
 END_TEST
 
+/* ---- bits that are dropped: e4m3, one row of A and one column of B by hand ---- */
+enum { ONE = 0x38, SMALLEST_NORMAL = 0x08 /* 2^-6 */, HALF = 0x30, LEAST = 0x01 /* 2^-9 */ };
+
+/* d of row 0 and column 0: c + a[0] b[0] + a[1] b[1], `times` over. */
+static uint32_t by_hand(const char *types, uint32_t c, const uint8_t a[2], const uint8_t b[2], unsigned times) {
+    struct wgmma_case one = {types, 8, 1, times, 0, 0, .contents = 'f'};
+    memset(&data, 0, sizeof data);
+    struct wgmma_layout la = wgmma_layout_of(WG_ROWS, 0, false, 1), lb = wgmma_layout_of(8, 0, false, 1);
+    for (unsigned k = 0; k < 2; k++) {
+        data.image[wgmma_byte(&la, false, 8, 0, 0, k)] = a[k];
+        data.image[4096 + wgmma_byte(&lb, false, 8, 0, 0, k)] = b[k];
+    }
+    data.descriptors[0] = wgmma_descriptor(&la, 0, 0);
+    data.descriptors[1] = wgmma_descriptor(&lb, 4096, 0);
+    data.registers[0][4] = c;
+    run(&one, fair(1, 1));
+    return out[0][0];
+}
+
+START_TEST(sums_of_8_bit_products_keep_13_bits_below_the_greatest) {
+    static const struct {
+        const char *types;
+        float c;
+        uint8_t a[2], b[2];
+        unsigned times;
+        float want;
+    } rows[] = {
+        {"f32.e4m3.e4m3", 1, {SMALLEST_NORMAL, 0}, {0x01 << 3, 0}, 1, 1 + 0x1p-12f},  /* 2^-12 is kept */
+        {"f32.e4m3.e4m3", 1, {SMALLEST_NORMAL, 0}, {0x04, 0}, 1, 1 + 0x1p-13f},       /* 2^-6 2^-7: the last bit */
+        {"f32.e4m3.e4m3", 1, {SMALLEST_NORMAL, 0}, {0x02, 0}, 1, 1},                  /* 2^-14: lost */
+        {"f32.e4m3.e4m3", 1, {SMALLEST_NORMAL, 0}, {0x02, 0}, 1000, 1},               /* however often */
+        {"f32.e4m3.e4m3", 1, {SMALLEST_NORMAL, SMALLEST_NORMAL}, {0x02, 0x02}, 1, 1}, /* each for itself */
+        {"f32.e4m3.e4m3", -1, {SMALLEST_NORMAL, 0}, {0x02, 0}, 1, -1},                /* towards zero */
+        {"f32.e4m3.e4m3", 0, {SMALLEST_NORMAL, LEAST}, {0x02, LEAST}, 1, 0x1p-14f + 0x1p-18f}, /* among its like */
+        {"f32.e4m3.e4m3", 1 + 0x1p-20f, {ONE, 0}, {0, 0}, 1, 1}, /* the accumulator's own, too */
+        {"f32.e4m3.e4m3", 2, {ONE, 0}, {0x80 | ONE, 0}, 1, 1},
+        {"f32.e4m3.e4m3", 16384, {ONE, 0}, {ONE, 0}, 1, 16384}, /* 2^14 and 1 */
+        {"f32.e4m3.e4m3", 8192, {ONE, 0}, {ONE, 0}, 1, 8193},
+        {"f32.e4m3.e4m3", 8191.5f, {HALF, 0}, {ONE, 0}, 1, 8192},
+    };
+    float got = float_of_bits(
+        by_hand(rows[_i].types, (uint32_t)bits_of_float(rows[_i].c), rows[_i].a, rows[_i].b, rows[_i].times));
+    ck_assert_msg(got == rows[_i].want, "row %d: %.10g, not %.10g", _i, (double)got, (double)rows[_i].want);
+}
+END_TEST
+
+/* ---- hardware ---- */
+START_TEST(what_hardware_gave_is_what_the_device_gives) {
+    static char line[WG_KEPT * 9 + 256];
+    static uint32_t results[WG_ROWS * 256];
+    const struct wgmma_case *c = &wgmma_recorded[_i];
+    FILE *file = fopen("tests/golden/wgmma_h200.txt", "r");
+    char name[WG_NAME];
+    wgmma_name(c, name);
+    if (!file) {
+        if (_i == 0) printf("skipped: no tests/golden/wgmma_h200.txt\n");
+        return;
+    }
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file))
+        found = strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ' ';
+    fclose(file);
+    ck_assert_msg(found, "%s is not in the record", name);
+    wgmma_fill(c, wgmma_seed((unsigned)_i), &data);
+    run(c, fair(1, 1));
+    uint64_t hash = wgmma_gather(c, (const uint32_t(*)[WG_OUT])out, results);
+    char *at = line + strlen(name);
+    uint64_t want = strtoull(at, &at, 16);
+    for (unsigned i = 0; i < WG_ROWS * c->columns && *at == ' '; i++) {
+        uint32_t word = (uint32_t)strtoull(at, &at, 16);
+        ck_assert_msg(results[i] == word, "%s: row %u column %u: %x, not %x", name, i / c->columns, i % c->columns,
+                      results[i], word);
+    }
+    ck_assert_msg(hash == want, "%s: the results are others", name);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("cpu_wgmma");
     TCase *tcase = tcase_create("products");
@@ -118,6 +195,8 @@ int main(void) {
     tcase_add_loop_test(tcase, a_product_is_that_of_its_operands_by_the_manuals_layouts, 0,
                         sizeof cases / sizeof cases[0]);
     tcase_add_loop_test(tcase, a_late_result_is_the_same_under_every_seed, 0, 4);
+    tcase_add_loop_test(tcase, sums_of_8_bit_products_keep_13_bits_below_the_greatest, 0, 12);
+    tcase_add_loop_test(tcase, what_hardware_gave_is_what_the_device_gives, 0, WG_RECORDED);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
 }

@@ -19,9 +19,11 @@ struct wgmma_case {
     unsigned columns, steps, repeats;
     unsigned swizzle_a, swizzle_b;                               /* bytes: 0 32 64 128 */
     bool registers, trans_a, trans_b, negate_a, negate_b, fresh; /* fresh: scale-d 0 at the first step */
-    char contents; /* 'f' finite and near 1, 'p' the same and positive, 'r' any bits */
-    unsigned skew; /* bytes by which B's swizzle pattern begins behind a multiple of 1024 */
-    unsigned base; /* its descriptor's base offset */
+    char contents;    /* 'f' near 1, 'p' the same and positive, 'w' of many sizes, 'z' of them most zero, 's' many
+                         subnormal, 'r' any    bits */
+    unsigned skew;    /* bytes by which B's swizzle pattern begins behind a multiple of 1024 */
+    unsigned base;    /* its descriptor's base offset */
+    unsigned leading; /* not 0: the leading offset of a swizzled K-major B, which is not used */
 };
 
 static inline unsigned wgmma_bits(const struct wgmma_case *c) { /* of an element of A and B */
@@ -116,18 +118,30 @@ static inline uint64_t wgmma_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-/* Bits of a number of that type: near 1, positive, or any. */
+/* Bits of a number of a floating type with so many bits of fraction and exponent. */
+static inline uint32_t wgmma_float(unsigned fraction, unsigned exponents, char contents, uint64_t r) {
+    uint32_t low = (uint32_t)r & ((1u << fraction) - 1), e = (uint32_t)(r >> 33), top = (1u << exponents) - 1;
+    uint32_t sign = contents == 'p' ? 0 : (uint32_t)(r >> 63), middle = top / 2;
+    if (contents == 'r') return (uint32_t)r & (uint32_t)((2ull << (fraction + exponents)) - 1);
+    if (contents == 'z' && e % 4) return sign << (fraction + exponents); /* most are zero */
+    if (contents == 's')
+        e = e / 4 % 3; /* many subnormal */
+    else if (contents == 'f' || contents == 'p')
+        e = middle - 3 + e / 4 % 6;
+    else
+        e = exponents == 8 ? middle - 12 + e / 4 % 24 : e / 4 % top; /* 'w', 'z': wide */
+    return sign << (fraction + exponents) | e << fraction | low;
+}
+
+/* of a type: contents as in struct wgmma_case */
 static inline uint32_t wgmma_number(const char *type, char contents, uint64_t r) {
-    uint32_t sign = contents == 'p' ? 0 : (uint32_t)(r >> 63), low = (uint32_t)r, e = (uint32_t)(r >> 33);
-    if (!strncmp(type, "f16", 3))
-        return contents == 'r' ? low & 0xFFFF : sign << 15 | (12 + e % 6) << 10 | (low & 0x3FF);
-    if (!strncmp(type, "bf16", 4))
-        return contents == 'r' ? low & 0xFFFF : sign << 15 | (123 + e % 8) << 7 | (low & 0x7F);
-    if (!strncmp(type, "e4m3", 4)) return contents == 'r' ? low & 0xFF : sign << 7 | (4 + e % 6) << 3 | (low & 7);
-    if (!strncmp(type, "e5m2", 4)) return contents == 'r' ? low & 0xFF : sign << 7 | (12 + e % 6) << 2 | (low & 3);
-    if (type[0] == 's' && type[1] == '3') return low;
-    if (type[0] == 's' || type[0] == 'u') return low & 0xFF;
-    return contents == 'r' ? low : sign << 31 | (123 + e % 8) << 23 | (low & 0x7FFFFF);
+    if (!strncmp(type, "f16", 3)) return wgmma_float(10, 5, contents, r);
+    if (!strncmp(type, "bf16", 4)) return wgmma_float(7, 8, contents, r);
+    if (!strncmp(type, "e4m3", 4)) return wgmma_float(3, 4, contents, r);
+    if (!strncmp(type, "e5m2", 4)) return wgmma_float(2, 5, contents, r);
+    if (!strncmp(type, "s32", 3)) return (uint32_t)r;
+    if (type[0] == 's' || type[0] == 'u') return (uint32_t)r & 0xFF;
+    return wgmma_float(23, 8, contents == 's' ? 'z' : contents, r);
 }
 
 static inline void wgmma_fill(const struct wgmma_case *c, uint64_t seed, struct wgmma_data *data) {
@@ -136,6 +150,8 @@ static inline void wgmma_fill(const struct wgmma_case *c, uint64_t seed, struct 
     bool half = !strncmp(c->types, "f16", 3);
     struct wgmma_layout la = wgmma_layout_of(WG_ROWS, c->swizzle_a, c->trans_a, c->steps),
                         lb = wgmma_layout_of(c->columns, c->swizzle_b, c->trans_b, c->steps);
+    struct wgmma_layout described = lb;
+    if (c->leading) described.leading = c->leading;
     unsigned b_at = (la.bytes + 1023) / 1024 * 1024 + c->skew;
     memset(data, 0, sizeof *data);
     for (unsigned s = 0; s < c->steps; s++) {
@@ -159,7 +175,7 @@ static inline void wgmma_fill(const struct wgmma_case *c, uint64_t seed, struct 
                 memcpy(data->image + b_at + wgmma_byte(&lb, c->trans_b, bits, b_slice, n, k), &v, bytes);
             }
         data->descriptors[2 * s] = wgmma_descriptor(&la, a_slice, 0);
-        data->descriptors[2 * s + 1] = wgmma_descriptor(&lb, b_at + b_slice, c->base);
+        data->descriptors[2 * s + 1] = wgmma_descriptor(&described, b_at + b_slice, c->base);
     }
     for (unsigned row = 0; row < WG_ROWS; row++)
         for (unsigned n = 0; n < c->columns; n++) {
@@ -181,7 +197,7 @@ static inline uint32_t wgmma_result(const struct wgmma_case *c, const uint32_t (
 }
 
 /* ---- the kernel ---- */
-#define WGMMA_HEAD ".version 8.1\n.target sm_90a\n.address_size 64\n"
+#define WGMMA_HEAD ".version 8.4\n.target sm_90a\n.address_size 64\n"
 
 static inline void wgmma_add(char *text, const char *format, unsigned value) {
     size_t used = strlen(text);

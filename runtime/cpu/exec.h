@@ -132,7 +132,8 @@ struct code {
     const struct shared_name *shared; /* newest first */
     unsigned op_count, extra_count, constant_bytes, pinned_count, slots, predicates;
     bool async_reads; /* some operation reads shared memory through the async proxy */
-    /* of kernels with wgmma (exec_wgmma_watch.c): of each operation the first of its watches, what it runs behind them */
+    /* of kernels with wgmma (exec_wgmma_watch.c): of each operation the first of its watches, what it runs behind them
+     */
     const u32 *watched, *watches;
     op_fn *const *inner;
 };
@@ -196,12 +197,12 @@ struct barrier {
 };
 struct async;      /* exec_async.h */
 struct warpgroups; /* exec_wgmma.h */
-struct barriers { /* of a CTA; and of its shared memory: */
+struct barriers {  /* of a CTA; and of its shared memory: */
     struct barrier at[MAX_BARRIERS];
-    struct async *async; /* NULL before the first mbarrier or bulk copy */
-    u32 pool;            /* registers a thread that the warps have given up: sums of setmaxnreg */
-    u32 *copy_owner;     /* a word of it: the asynchronous copy that keeps it, 0 none; NULL before the first */
-    u8 *copy_words;      /* 16 bytes of it: how many words are kept */
+    struct async *async;      /* NULL before the first mbarrier or bulk copy */
+    u32 pool;                 /* registers a thread that the warps have given up: sums of setmaxnreg */
+    u32 *copy_owner;          /* a word of it: the asynchronous copy that keeps it, 0 none; NULL before the first */
+    u8 *copy_words;           /* 16 bytes of it: how many words are kept */
     struct warpgroups *wgmma; /* NULL before the first wgmma */
 };
 

@@ -128,7 +128,7 @@ static inline void proxy_sync(struct async *a) { /* threads of the CTA have sync
 }
 void proxy_wrote(struct async *a, unsigned thread, u64 offset, unsigned bytes);
 void proxy_wrote_far(struct async *a, u64 offset, unsigned bytes); /* a thread of another CTA: not followed */
-void proxy_clean(struct async *a, u64 offset, unsigned bytes); /* the async proxy wrote them */
+void proxy_clean(struct async *a, u64 offset, unsigned bytes);     /* the async proxy wrote them */
 /* Whether somebody has written the bytes since the CTA began; false: fault. Asked of those that proxy_permit allows. */
 bool proxy_known(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes);
 /* Whether the async proxy may read the bytes: all that generic writes left there is behind a fence.proxy.async. */
