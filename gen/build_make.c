@@ -55,7 +55,7 @@ dcpk_status build_assemble(struct build *b, dcpk_error *error) {
                                     .cache = &b->gen->cache,
                                     .timeout_ms = b->gen->compile_timeout_ms};
     struct toolchain_output output;
-    dcpk_status status = toolchain_reaches(&b->gen->toolchain, &b->spec, b->expansion.ptx_version, error);
+    dcpk_status status = toolchain_reaches(b->gen->toolchain.text, &b->spec, b->expansion.ptx_version, error);
     if (status != DCPK_OK) return status;
     double start = system_now();
     status = b->gen->kind->assemble(&b->gen->toolchain, &place, &b->spec, &b->expansion, &output, error);

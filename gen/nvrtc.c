@@ -154,11 +154,13 @@ static dcpk_status judge(const struct job *job, const struct nvrtc *nvrtc, const
 dcpk_status nvrtc_compile(struct nvrtc *nvrtc, const struct notice *notice, uint32_t timeout_ms, const dcpk_spec *spec,
                           struct expansion *expansion, dcpk_error *error) {
     char who[sizeof nvrtc->text + sizeof spec->kernel + 2];
+    dcpk_status status = toolchain_reaches(nvrtc->text, spec, 0, error);
+    if (status != DCPK_OK) return status;
     struct job *job = make_job(nvrtc, spec, expansion);
     if (!job) return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for NVRTC's input");
     snprintf(who, sizeof who, "%s: %s", spec->kernel, nvrtc->text);
     struct library_work call = {.work = work, .drop = drop, .job = job, .who = who, .timeout_ms = timeout_ms};
-    dcpk_status status = library_run(&call, error);
+    status = library_run(&call, error);
     if (status == DCPK_E_TOOLCHAIN) return status; /* the thread's now */
     if (status == DCPK_OK) status = judge(job, nvrtc, notice, spec, expansion, error);
     drop(job);

@@ -60,10 +60,10 @@ const struct toolchain_kind *toolchain_kind_of(const char *name);
 /* Warns once when this version is known to miscompile for the architecture. */
 void toolchain_warn_of_faults(struct toolchain *toolchain, const struct notice *notice, const char *arch);
 
-/* toolchain_reach.c. TOOLCHAIN, naming the release that is needed, when this one is older than the architecture or the
- * PTX (ISA version * 10). OK where its version is not known. */
-dcpk_status toolchain_reaches(const struct toolchain *toolchain, const dcpk_spec *spec, uint32_t ptx_version,
-                              dcpk_error *error);
+/* toolchain_reach.c. TOOLCHAIN, naming the release that is needed, when a compiler is older than dcpk's options, the
+ * architecture or the PTX (ISA version * 10; 0: there is none yet). compiler: its text, "ptxas 13.0.88 (build ...)". OK
+ * where that tells no version. */
+dcpk_status toolchain_reaches(const char *compiler, const dcpk_spec *spec, uint32_t ptx_version, dcpk_error *error);
 
 /* scan_log.c: a compiler's log about an expansion's text (ptxas's, nvJitLink's and the driver's about PTX, NVRTC's
  * about CUDA C++), each message rewritten to the template's line. Appends to an error that is set, the first line that

@@ -269,14 +269,22 @@ END_TEST
 
 START_TEST(old_nvjitlink_has_the_old_compilers_fault) {
     log_reset();
-    fake->version[0] = 12, fake->version[1] = 4;
+    fake->version[0] = 12, fake->version[1] = 5;
     dcpk_gen *gen = open_with("nvjitlink", 0);
     dcpk_image_free(build_tiny(gen, 1, NULL));
     ck_assert_uint_eq(logged.warnings, 1);
-    ck_assert_msg(strstr(logged.last_warning, "nvJitLink 12.4") && strstr(logged.last_warning, "miscompile"), "%s",
+    ck_assert_msg(strstr(logged.last_warning, "nvJitLink 12.5") && strstr(logged.last_warning, "miscompile"), "%s",
                   logged.last_warning);
-    ck_assert_str_eq(fake->called, "nvJitLinkCreate"); /* it has no __nvJitLinkCreate_12_4 */
+    ck_assert_str_eq(fake->called, "nvJitLinkCreate"); /* it has no __nvJitLinkCreate_12_5 */
     dcpk_gen_close(gen);
+}
+END_TEST
+
+START_TEST(nvjitlink_before_our_options_is_refused_with_the_release_that_knows_them) {
+    dcpk_error error;
+    fake->version[0] = 12, fake->version[1] = 4;
+    tiny_fails("nvjitlink", DCPK_E_TOOLCHAIN, "nvJitLink of CUDA 12.5 or newer is needed (option -no-cache)", &error);
+    ck_assert_msg(strstr(error.text, "this is nvJitLink 12.4") != NULL, "%s", error.text);
 }
 END_TEST
 
@@ -365,6 +373,7 @@ int main(void) {
     tcase_add_test(tc, auto_takes_the_first_that_is_there);
     tcase_add_test(tc, auto_without_any_names_all);
     tcase_add_test(tc, old_nvjitlink_has_the_old_compilers_fault);
+    tcase_add_test(tc, nvjitlink_before_our_options_is_refused_with_the_release_that_knows_them);
     suite_add_tcase(suite, tc);
     if (have_nvjitlink("2 tests of test_backends")) {
         tc = tcase_create("nvJitLink");
