@@ -319,9 +319,9 @@ static enum exit_code run(const struct command_line *line) {
     struct sigaction act = {.sa_handler = interrupt};
     plan->store.fd = -1;
     enum exit_code code = read_all(line, plan);
-    if (code == EXIT_DONE) code = open_store(line, plan);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
+    if (code == EXIT_DONE) code = open_store(line, plan);
     if (code == EXIT_DONE && !run_points(line, plan)) code = EXIT_WORK;
     if (code == EXIT_DONE) code = report(line, plan);
     sweep_points_free(&plan->points);

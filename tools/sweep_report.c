@@ -38,8 +38,11 @@ static void add_integer(struct table *table, const json_t *object, const char *k
 }
 
 static void add_kernel(struct table *table, const char *point, const char *state, const json_t *kernel, bool cuda) {
-    const char *verdict = text_of(kernel, "verdict");
-    table_text(table, text_of(kernel, "kernel"));
+    char name[64];
+    const char *verdict = text_of(kernel, "verdict"), *poll = strstr(text_of(kernel, "spec"), " poll=");
+    snprintf(name, sizeof name, "%s%.7s", text_of(kernel, "kernel"),
+             poll != NULL ? poll : ""); /* two of them may run */
+    table_text(table, name);
     table_text(table, point);
     table_text(table, verdict[0] != '\0' ? verdict : state);
     add_integer(table, kernel, "registers");
