@@ -150,6 +150,9 @@ $(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/
 $(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/wgmma_record: LIBS = -lm -ldl -lpthread
 $(BUILD)/tests/wgmma_record: $(BUILD)/libdcpk.a
+# An engine's program: it links the runtime's library and nothing else.
+$(BUILD)/tests/pack_layer: LIBS = -Wl,-rpath,'$$ORIGIN/..'
+$(BUILD)/tests/pack_layer: $(BUILD)/libdcpk.so.$(SOVERSION)
 $(BUILD)/tests/%: $(BUILD)/tests/program_%.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(LIBS)
