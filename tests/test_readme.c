@@ -165,6 +165,39 @@ START_TEST(readme_shows_commands_and_options_that_exist) {
 }
 END_TEST
 
+/* "| `sm_90a` | 8.0 | 12.0 |" for every row of arch.def, the release from ptx_isa.def. */
+START_TEST(toolchains_lists_what_every_architecture_needs) {
+    static const struct {
+        const char *name;
+        int ptx;
+    } archs[] = {
+#define R(name, major, minor, exact, sms, ptx) {#name, ptx},
+#include "runtime/arch.def"
+#undef R
+    };
+    static const struct {
+        int ptx, major, minor;
+    } isas[] = {
+#define I(ptx, major, minor) {ptx, major, minor},
+#include "gen/ptx_isa.def"
+#undef I
+    };
+    for (size_t a = 0; a < sizeof archs / sizeof archs[0]; a++) {
+        size_t i = 0;
+        while (isas[i].ptx < archs[a].ptx)
+            i++;
+        char command[160];
+        snprintf(command, sizeof command, "grep -qxF '| `%s` | %d.%d | %d.%d |' docs/toolchains.md", archs[a].name,
+                 archs[a].ptx / 10, archs[a].ptx % 10, isas[i].major, isas[i].minor);
+        ck_assert_msg(system(command) == 0, "docs/toolchains.md: %s", command); /* NOLINT: our own words */
+    }
+    char command[96];
+    snprintf(command, sizeof command, "test $(grep -c '^| `sm_' docs/toolchains.md) = %zu",
+             sizeof archs / sizeof archs[0]);
+    ck_assert_msg(system(command) == 0, "docs/toolchains.md lists more"); /* NOLINT: our own words */
+}
+END_TEST
+
 START_TEST(readme_names_every_document) {
     ck_assert_msg(system("for f in docs/*; do " /* NOLINT: our own words */
                          "grep -q \"^| .docs/. |.*[^a-z_]$(basename $f)[^a-z]\" README.md || exit 1; done") == 0,
@@ -183,6 +216,7 @@ int main(void) {
     tcase_add_test(tests, readme_names_functions_folders_and_targets_that_exist);
     tcase_add_test(tests, readme_shows_commands_and_options_that_exist);
     tcase_add_test(tests, readme_names_every_document);
+    tcase_add_test(tests, toolchains_lists_what_every_architecture_needs);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
