@@ -174,7 +174,9 @@ static dcpk_status expand(struct host *host, const char *name, struct expansion 
     if (status == DCPK_OK) status = host_open(host);
     if (status == DCPK_OK) status = host_run(host, name, NULL, NULL);
     if (status == DCPK_OK && host->entry_count == 0) {
-        status = dcpk_error_set(host->error, DCPK_E_TEMPLATE, "%s:1: the template has no kernel{...}", name);
+        status = dcpk_error_set(
+            host->error, DCPK_E_TEMPLATE,
+            "%s:1: the template has no kernel{...}: kernel { grid = {...}, block = {...} } opens an entry", name);
         dcpk_error_blame(host->error, name, 1);
     }
     if (status != DCPK_OK) return status;
