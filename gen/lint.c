@@ -32,10 +32,18 @@ static const struct instruction_need needs[] = {
 #undef I
 };
 
+/* A label of the entry at hand; at: its statement. */
+struct label {
+    struct ptx_text name;
+    size_t at;
+};
+
 struct linter {
     struct expansion *x;
     struct ptx_statement *statements; /* of the entry at hand */
     size_t count;
+    struct label *labels; /* sorted by name, then place */
+    size_t label_count;
     dcpk_status status;
     dcpk_error *error;
 };
@@ -154,18 +162,36 @@ static bool marked(const struct ptx_statement *st) {
     return false;
 }
 
-/* Whether a branch to the label may come out behind statement `wait`. Of labels of the same name any may be meant. */
+static int compare_names(struct ptx_text a, struct ptx_text b) {
+    if (a.length != b.length) return a.length < b.length ? -1 : 1;
+    return memcmp(a.at, b.at, a.length);
+}
+
+static int compare_labels(const void *left, const void *right) {
+    const struct label *a = left, *b = right;
+    int order = compare_names(a->name, b->name);
+    return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
+}
+
+static void collect_labels(struct linter *l) {
+    l->label_count = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->statements[i].kind == PTX_LABEL) l->labels[l->label_count++] = (struct label){l->statements[i].name, i};
+    qsort(l->labels, l->label_count, sizeof *l->labels, compare_labels);
+}
+
+/* Whether a branch to the label may come out behind statement `wait`. Of labels of the same name any may be meant: the
+ * last one is looked at. */
 static bool leads_past(const struct linter *l, struct ptx_text label, size_t wait) {
-    bool found = false;
-    for (size_t i = 0; i < l->count; i++) {
-        const struct ptx_statement *st = &l->statements[i];
-        if (st->kind != PTX_LABEL || st->name.length != label.length ||
-            memcmp(st->name.at, label.at, label.length) != 0)
-            continue;
-        if (i > wait) return true;
-        found = true;
+    size_t low = 0, high = l->label_count; /* [low, high) holds the first label of a greater name, or ends at it */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_names(l->labels[middle].name, label) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return !found;
+    return low == 0 || compare_names(l->labels[low - 1].name, label) != 0 || l->labels[low - 1].at > wait;
 }
 
 static void check_before(struct linter *l, const struct ptx_statement *st, size_t wait) {
@@ -221,6 +247,7 @@ static void check_entry(struct linter *l, dcpk_entry_info *entry) {
                                !ptx_text_is(l->statements[wait].name, "griddepcontrol.wait")))
         wait++;
     entry->waits = wait < l->count;
+    collect_labels(l);
     for (size_t i = 0; i < l->count; i++) {
         const struct ptx_statement st = l->statements[i];
         if (st.kind != PTX_INSTRUCTION) continue;
@@ -314,9 +341,14 @@ static void check_entries(struct linter *l) {
 
 dcpk_status lint(struct expansion *x, dcpk_error *error) {
     struct linter l = {.x = x, .error = error};
-    l.statements = malloc((count_statements(x) + 1) * sizeof *l.statements);
-    if (l.statements == NULL) return dcpk_error_set(error, DCPK_E_NOMEM, "no memory for the lint");
-    check_entries(&l);
+    size_t count = count_statements(x) + 1;
+    l.statements = malloc(count * sizeof *l.statements);
+    l.labels = malloc(count * sizeof *l.labels);
+    if (l.statements != NULL && l.labels != NULL)
+        check_entries(&l);
+    else
+        l.status = dcpk_error_set(error, DCPK_E_NOMEM, "no memory for the lint");
     free(l.statements);
+    free(l.labels);
     return l.status;
 }

@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINE = 256 };
+
 struct reader {
     const struct expansion *cuda; /* whose text was compiled */
     struct emitter head, body;
     bool in_body;           /* behind .address_size */
     int skip;               /* open braces of a debug section; -1: its { is still to come; 0: outside */
+    const char *ahead;      /* where look_ahead stopped last */
     struct writers writers; /* of the lines that follow */
     unsigned version;       /* .version * 10 */
     char target[16];
@@ -41,13 +44,20 @@ static void add_origin(struct reader *r, unsigned long number) {
         add_writer(r, r->cuda->frames[origin->frame_first + i].file, r->cuda->frames[origin->frame_first + i].line);
 }
 
+/* The line's beginning: what may be scanned without a look at all that follows it. */
+static void copy_line(const char *text, char line[LINE]) {
+    size_t length = 0;
+    for (; length < LINE - 1 && text[length] != '\0' && text[length] != '\n'; length++)
+        line[length] = text[length];
+    line[length] = '\0';
+}
+
 /* ".loc FILE LINE COLUMN[, function_name LABEL, inlined_at FILE LINE COLUMN]". Line 0 is nobody's: what was said before
  * holds. There is one file: nothing is included. */
 static void read_loc(struct reader *r, const char *text) {
     unsigned long number = 0, outer = 0;
-    char line[256];
-    size_t length = strcspn(text, "\n");
-    snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), text);
+    char line[LINE];
+    copy_line(text, line);
     const char *inlined = strstr(line, "inlined_at ");
     if (sscanf(line, ".loc %*u %lu", &number) != 1 || number == 0) return;
     r->writers.count = 0;
@@ -56,14 +66,20 @@ static void read_loc(struct reader *r, const char *text) {
     if (r->writers.count == 0) add_writer(r, 0, 1);
 }
 
-/* A function's header stands before its first .loc, which says where it begins. */
+/* Whether a line that begins so, behind its blanks, ends the search for a function's first .loc. */
+static bool stops(const char *first) {
+    return *first == '\0' || (*first == '}' && first[-1] == '\n') || begins(first, ".loc");
+}
+
+/* A function's header stands before its first .loc, which says where it begins. Looks at each line once, however many
+ * headers stand above it. */
 static void look_ahead(struct reader *r, const char *text) {
-    for (; text && *text != '}'; text = (text = strchr(text, '\n')) != NULL ? text + 1 : NULL) {
-        const char *first = text + strspn(text, " \t");
-        if (!begins(first, ".loc")) continue;
-        read_loc(r, first);
-        return;
+    while (r->ahead < text || !stops(r->ahead)) {
+        const char *line = r->ahead < text ? text : r->ahead, *newline = strchr(line, '\n');
+        if (!newline) newline = line + strlen(line) - 1;
+        r->ahead = newline + 1 + strspn(newline + 1, " \t");
     }
+    if (begins(r->ahead, ".loc")) read_loc(r, r->ahead);
 }
 
 static void put(struct reader *r, const char *line, size_t length) {
@@ -84,8 +100,11 @@ static bool skipped(struct reader *r, const char *line) {
 
 static void read_head(struct reader *r, const char *line) {
     unsigned major, minor;
-    if (sscanf(line, ".version %u.%u", &major, &minor) == 2) r->version = major * 10 + minor;
-    sscanf(line, ".target %15[a-z0-9_]", r->target);
+    char text[LINE];
+    if (!begins(line, ".version") && !begins(line, ".target")) return;
+    copy_line(line, text);
+    if (sscanf(text, ".version %3u.%3u", &major, &minor) == 2) r->version = major * 10 + minor;
+    sscanf(text, ".target %15[a-z0-9_]", r->target);
 }
 
 /* The lines that tell what this is: as the expander's. */
@@ -146,7 +165,7 @@ static dcpk_status take(struct reader *r, struct expansion *x, const dcpk_spec *
 }
 
 dcpk_status nvrtc_take_ptx(struct expansion *x, const dcpk_spec *spec, const char *ptx, dcpk_error *error) {
-    struct reader r = {.cuda = x, .writers = {.stack = {{0, 1}}, .count = 1}};
+    struct reader r = {.cuda = x, .ahead = ptx, .writers = {.stack = {{0, 1}}, .count = 1}};
     put_title(&r, spec);
     read_all(&r, ptx);
     dcpk_status status = take(&r, x, spec, error);

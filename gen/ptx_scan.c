@@ -71,6 +71,11 @@ static bool holds(const char *at, const char *end, const char *word) {
     return memmem(at, (size_t)(end - at), word, strlen(word)) != NULL;
 }
 
+static bool begins(const char *at, const char *end, const char *word) {
+    size_t length = strlen(word);
+    return (size_t)(end - at) >= length && memcmp(at, word, length) == 0;
+}
+
 /* Directives that end with their line instead of a `;`. */
 static bool line_directive(struct ptx_text name) {
     static const char *const names[] = {".version", ".target", ".address_size", ".file", ".loc"};
@@ -86,7 +91,7 @@ static const char *statement_end(const struct ptx_scanner *s, bool *is_label) {
     bool only_word = true;
     while (start + name.length < s->end && (word_letter(start[name.length]) || start[name.length] == '.'))
         name.length++;
-    bool by_line = line_directive(name);
+    bool by_line = line_directive(name), function = false;
     for (*is_label = false; at < s->end; at++) {
         if ((comment = past_comment(at, s->end)) != NULL) {
             if (by_line) return at;
@@ -99,7 +104,9 @@ static const char *statement_end(const struct ptx_scanner *s, bool *is_label) {
         } else if (*at == '"') {
             const char *quote = memchr(at + 1, '"', (size_t)(s->end - at - 1));
             at = quote != NULL ? quote : s->end - 1;
-        } else if (*at == '{' && *start == '.' && (holds(start, at, ".entry") || holds(start, at, ".func"))) {
+        } else if (*at == '.' && *start == '.') {
+            function = function || begins(at, s->end, ".entry") || begins(at, s->end, ".func");
+        } else if (*at == '{' && function) {
             return at;
         }
         only_word = only_word && word_letter(*at);

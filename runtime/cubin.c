@@ -48,13 +48,17 @@ struct cubin {
     unsigned capability; /* 90 for 9.0 */
 };
 
-static const char *string_at(const struct cubin *cubin, const struct section *table, uint64_t offset) {
-    if (offset >= table->size) return NULL;
-    const unsigned char *text = cubin->bytes + table->offset + offset;
-    return memchr(text, 0, (size_t)(table->size - offset)) ? (const char *)text : NULL;
+/* A string table's last byte is NUL, so that every text in it ends: looked at once, not at each text. */
+static bool ends(const struct cubin *cubin, const struct section *table) {
+    return table->size > 0 && cubin->bytes[table->offset + table->size - 1] == 0;
 }
 
-/* False for an index that there is none of, a range outside the file or a name without an end. */
+/* table: one that ends. */
+static const char *string_at(const struct cubin *cubin, const struct section *table, uint64_t offset) {
+    return offset < table->size ? (const char *)cubin->bytes + table->offset + offset : NULL;
+}
+
+/* False for an index that there is none of, or a name outside the table of names. */
 static bool section_at(const struct cubin *cubin, unsigned index, struct section *section) {
     if (index >= cubin->section_count) return false;
     const unsigned char *h = cubin->bytes + cubin->section_table + (uint64_t)index * SECTION_HEADER;
@@ -107,14 +111,16 @@ static dcpk_status open_tables(struct cubin *cubin, dcpk_error *error) {
     if (image_u32(h + 4) != TYPE_STRTAB) return bad(error, "the table of section names is no string table");
     cubin->names.offset = image_u64(h + 24);
     cubin->names.size = image_u64(h + 32);
+    if (!ends(cubin, &cubin->names)) return bad(error, "the table of section names has no end");
     struct section section;
     for (unsigned i = 1; i < cubin->section_count; i++)
         if (!section_at(cubin, i, &section)) return bad(error, "a section's name lies outside the table of names");
     if (!section_named(cubin, ".symtab", "", &cubin->symbols) || cubin->symbols.type != TYPE_SYMTAB ||
         cubin->symbols.entry_size != SYMBOL_BYTES || cubin->symbols.size % SYMBOL_BYTES != 0)
         return bad(error, "the symbol table is missing or malformed");
-    if (!section_at(cubin, cubin->symbols.link, &cubin->symbol_names) || cubin->symbol_names.type != TYPE_STRTAB)
-        return bad(error, "the symbol table's names are missing");
+    if (!section_at(cubin, cubin->symbols.link, &cubin->symbol_names) || cubin->symbol_names.type != TYPE_STRTAB ||
+        !ends(cubin, &cubin->symbol_names))
+        return bad(error, "the symbol table's names are missing, or have no end");
     return DCPK_OK;
 }
 

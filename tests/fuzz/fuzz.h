@@ -15,6 +15,7 @@
 void fuzz_template(const uint8_t *bytes, size_t length);
 void fuzz_spec(const uint8_t *bytes, size_t length);
 void fuzz_image(const uint8_t *bytes, size_t length);
+void fuzz_pack(const uint8_t *bytes, size_t length);
 void fuzz_cubin(const uint8_t *bytes, size_t length);
 void fuzz_log(const uint8_t *bytes, size_t length);
 void fuzz_safetensors(const uint8_t *bytes, size_t length);

@@ -63,7 +63,7 @@ static void look(const char *path) {
         fuzz_check(data != NULL && safetensors_read(&file, tensor, data, why));
         free(data);
     }
-    for (size_t i = 0; i < file.text_count; i++)
+    for (size_t i = 0; i < file.text_count && i < 100; i++)
         fuzz_check(safetensors_metadata(&file, file.texts[i].key) != NULL);
     safetensors_close(&file);
 }
