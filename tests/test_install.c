@@ -129,6 +129,10 @@ START_TEST(the_libraries_export_what_the_headers_declare) {
          "usr/lib/libdcpkcpu.so | grep -vE ' T (cu[A-Z]|dcpkcpu_)' >> more; cat more; grep -vE 'asan|ubsan|lsan' more "
          "| test ! -s /dev/stdin");
     good("readelf -V usr/lib/libdcpkgen.so | grep -q 'Name: DCPK_PRIVATE_0.1.0'");
+    /* A program that links the static ones keeps every name that does not begin with dcpk_ for itself. */
+    good("nm -g --defined-only usr/lib/libdcpk.a usr/lib/libdcpkgen.a | sed -n 's/.* [A-Z] //p' | sort -u > static; "
+         "grep -vxF -f static declared | grep -v ^dcpkcpu_ | test ! -s /dev/stdin; "
+         "grep -vE '^dcpk_|asan|ubsan|lsan' static | test ! -s /dev/stdin");
 }
 END_TEST
 

@@ -19,7 +19,7 @@ install:
 	$(Q)tools/packaging/install put $(BUILD) '$(VERSION)' '$(SOVERSION)' '$(DESTDIR)' '$(PREFIX)' '$(LIBDIR)' '$(INCLUDEDIR)' '$(MANDIR)'
 uninstall:
 	$(Q)tools/packaging/install remove '$(DESTDIR)' '$(PREFIX)'
-package: $(BUILD)/libdcpk.so.$(SOVERSION) $(BUILD)/libdcpkgen.so.$(SOVERSION) $(BUILD)/libdcpkcpu.so $(MANUALS)
+package: $(BUILD)/package/libdcpk.a $(BUILD)/package/libdcpkgen.a $(BUILD)/libdcpk.so.$(SOVERSION) $(BUILD)/libdcpkgen.so.$(SOVERSION) $(BUILD)/libdcpkcpu.so $(MANUALS)
 
 $(BUILD)/%.map: $(symbols) $(wildcard include/dcpk/*.h runtime/*.h)
 	$(Q)mkdir -p $(@D)
@@ -40,6 +40,15 @@ $(BUILD)/libdcpkgen.so: $(call obj,$(GEN_SRC)) $(BUILD)/libdcpkgen.map $(BUILD)/
 $(BUILD)/libdcpkcpu.so: $(call obj,$(CPU_SRC))
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $^ -lm -lpthread
+
+# Static libraries for others: one object each, in which only public names, and those that the two share, are global.
+$(BUILD)/package/%.a: $(BUILD)/%.a $(symbols) $(wildcard runtime/*.h)
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(symbols) renames libdcpk >$(@:.a=.renames)
+	$(Q)$(CC) -r -nostdlib -o $(@:.a=.o) -Wl,--whole-archive $<
+	$(Q)objcopy --localize-hidden --redefine-syms=$(@:.a=.renames) $(@:.a=.o)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(@:.a=.o)
 
 # Manual pages: the text of docs/man with the tables that the command itself prints.
 $(BUILD)/man/%: docs/man/%.scd tools/packaging/manual $(BUILD)/dcpk
