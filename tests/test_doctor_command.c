@@ -31,6 +31,8 @@ static void setup(void) {
     setenv("LD_LIBRARY_PATH", line, 1);
     setenv("FAKE_DRIVER", "devices=2 strict=1", 1);
     unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    setenv("DCPK_NVJITLINK", "/nonexistent/nvjitlink", 1); /* large libraries: opened where they are what is asked */
+    setenv("DCPK_NVRTC", "/nonexistent/nvrtc", 1);
 }
 
 /* Whether the doctor's own answer says that builds have a compiler: elsewhere its codes are 3. */
@@ -87,6 +89,8 @@ END_TEST
 
 START_TEST(toolchains_are_listed_with_what_they_build) {
     static const char *const names[] = {"ptxas", "nvjitlink", "driver", "nvrtc"};
+    unsetenv("DCPK_NVJITLINK");
+    unsetenv("DCPK_NVRTC");
     sh("$dcpk doctor --json; true");
     json_t *all = shell_json();
     ck_assert_uint_eq(json_array_size(json_object_get(all, "toolchains")), 4);
@@ -127,6 +131,48 @@ START_TEST(every_architecture_of_the_list_assembles) {
         }
     }
     json_decref(all);
+}
+END_TEST
+
+struct seen {
+    unsigned count, chosen;
+    unsigned stop_at;
+};
+
+static int32_t see(void *self, const dcpk_toolchain_info *info) {
+    struct seen *seen = self;
+    seen->chosen += info->chosen != 0 && strcmp(info->name, "nvrtc") != 0;
+    ck_assert((info->status == DCPK_OK) == (info->reason[0] == '\0'));
+    ck_assert((info->status == DCPK_OK) == (info->text[0] != '\0'));
+    ck_assert(info->status == DCPK_OK || info->arch_count == 0);
+    return ++seen->count == seen->stop_at;
+}
+
+START_TEST(a_program_asks_for_the_same_list) {
+    dcpk_gen *gen;
+    dcpk_error error;
+    struct seen all = {0}, two = {.stop_at = 2}, automatic = {0};
+    dcpk_error_init(&error);
+    ck_assert_int_eq(dcpk_gen_open(NULL, &gen, &error), DCPK_OK);
+    ck_assert_int_eq(dcpk_gen_toolchains(gen, see, &all, &error), DCPK_OK);
+    ck_assert_uint_eq(all.count, 4);
+    ck_assert_uint_eq(all.chosen, 1);
+    ck_assert_int_eq(dcpk_gen_toolchains(gen, see, &two, &error), DCPK_OK);
+    ck_assert_uint_eq(two.count, 2);
+    ck_assert_int_eq(dcpk_gen_toolchains(NULL, see, &two, &error), DCPK_E_ARG);
+    ck_assert_int_eq(dcpk_gen_toolchains(gen, NULL, &two, &error), DCPK_E_ARG);
+    dcpk_gen_close(gen);
+    dcpk_gen_options options = {.size = sizeof options, .toolchain = "auto", .ptxas = "/nonexistent/ptxas"};
+    ck_assert_int_eq(dcpk_gen_open(&options, &gen, &error), DCPK_OK);
+    setenv("DCPK_LIBCUDA", fake_driver_path(), 1); /* read already: what it was when the generator was opened counts */
+    ck_assert_int_eq(dcpk_gen_toolchains(gen, see, &automatic, &error), DCPK_OK);
+    ck_assert_uint_le(automatic.chosen, 1);
+    dcpk_gen_close(gen);
+    ck_assert_int_eq(dcpk_gen_open(&options, &gen, &error), DCPK_OK);
+    automatic = (struct seen){0};
+    ck_assert_int_eq(dcpk_gen_toolchains(gen, see, &automatic, &error), DCPK_OK);
+    ck_assert_uint_eq(automatic.chosen, 1); /* the driver's compiler: the first that is there */
+    dcpk_gen_close(gen);
 }
 END_TEST
 
@@ -229,7 +275,7 @@ END_TEST
 /* ---- toolchains and packs ---- */
 
 /* No path to any compiler: the libraries' names lead nowhere. */
-#define NO_TOOLCHAIN "DCPK_PTXAS=/nonexistent/ptxas DCPK_NVJITLINK=/nonexistent/n DCPK_LIBCUDA=/nonexistent/d "
+#define NO_TOOLCHAIN "DCPK_PTXAS=/nonexistent/ptxas DCPK_LIBCUDA=/nonexistent/d "
 
 START_TEST(without_toolchain_and_packs_the_code_is_3) {
     sh(NO_TOOLCHAIN "$dcpk doctor");
@@ -243,14 +289,14 @@ START_TEST(without_toolchain_and_packs_the_code_is_3) {
 END_TEST
 
 START_TEST(a_toolchain_that_could_be_chosen_instead_is_named) {
-    sh("DCPK_PTXAS=/nonexistent/ptxas DCPK_NVJITLINK=/nonexistent/n $dcpk doctor");
+    sh("DCPK_PTXAS=/nonexistent/ptxas $dcpk doctor");
     expect_code(3);
     expect_in(last.out, "builds use ptxas, which is not usable: /nonexistent/ptxas is not a program; DCPK_PTXAS names "
                         "it; driver is: DCPK_TOOLCHAIN=driver");
-    sh("DCPK_PTXAS=/nonexistent/ptxas DCPK_NVJITLINK=/nonexistent/n DCPK_TOOLCHAIN=auto $dcpk " SERVE " --dcp 2");
+    sh("DCPK_PTXAS=/nonexistent/ptxas DCPK_TOOLCHAIN=auto $dcpk " SERVE " --dcp 2");
     expect_code(0);
     expect_in(last.out, "mla_query (build, poll=1)");
-    sh("DCPK_PTXAS=/nonexistent/ptxas DCPK_NVJITLINK=/nonexistent/n DCPK_TOOLCHAIN=auto DCPK_DEVICE=cpu "
+    sh("DCPK_PTXAS=/nonexistent/ptxas DCPK_TOOLCHAIN=auto DCPK_DEVICE=cpu "
        "FAKE_DRIVER='devices=1 major=10' $dcpk " SERVE " --dcp 2");
     expect_code(1);
     expect_in(last.out, "does not build sm_90a: use a newer toolkit, or a pack made with one");
@@ -360,6 +406,7 @@ int main(void) {
     tcase_add_checked_fixture(tcase, setup, shell_teardown);
     tcase_add_test(tcase, devices_are_listed_with_what_the_driver_says);
     tcase_add_test(tcase, toolchains_are_listed_with_what_they_build);
+    tcase_add_test(tcase, a_program_asks_for_the_same_list);
     tcase_add_test(tcase, every_architecture_of_the_list_assembles);
     tcase_add_test(tcase, the_doctor_makes_no_file_and_starts_nothing);
     tcase_add_loop_test(tcase, a_model_is_served_or_the_reason_is_said, 0, (int)(sizeof served / sizeof served[0]));

@@ -262,6 +262,11 @@ START_TEST(folders_of_templates_come_before_the_usual_ones) {
     expect_failure(2, "--templates nowhere: there is no such folder");
     sh("$dcpk run --templates nowhere");
     expect_failure(2, "--templates nowhere: there is no such folder");
+    put("t/dcp_value.ptx.lua", "error(\"this is mine\", 0)\n");
+    sh("$dcpk run --templates t batch=1");
+    expect_failure(1, "dcp_value.ptx.lua:1: this is mine");
+    sh("$dcpk explain own --templates t batch=2");
+    if (last.code == 0) expect_in(last.out, " own.ptx.lua\n");
     sh("$dcpk gen own --templates : batch=2");
     expect_failure(2, "--templates needs a folder");
 }
