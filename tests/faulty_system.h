@@ -14,6 +14,7 @@ struct fault {
     unsigned failures; /* calls that failed */
     char name[64];     /* of the last one */
     bool compiler;     /* the last one was made for the compiler (its program, its files, its process), not the cache */
+    bool vain;         /* the last one would have failed by itself: something is not there */
 };
 extern struct fault fault;
 
