@@ -153,6 +153,14 @@ $(BUILD)/tests/wgmma_record: $(BUILD)/libdcpk.a
 # An engine's program: it links the runtime's library and nothing else.
 $(BUILD)/tests/pack_layer: LIBS = -Wl,-rpath,'$$ORIGIN/..'
 $(BUILD)/tests/pack_layer: $(BUILD)/libdcpk.so.$(SOVERSION)
+# A version of the future, which shares a cache folder with this one: another generator, the next image format.
+OTHER := $(patsubst %,$(BUILD)/other/%.o,gen/key gen/cache_shard runtime/image runtime/image_write)
+$(BUILD)/other/%.o: %.c
+	$(call say,CC,$< (other version))
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -DDCPK_GENERATOR_ID='"another"' -DDCPK_IMAGE_FORMAT=2 -c -o $@ $<
+$(BUILD)/tests/other_version: LIBS = $(LUA_LIB) -lm -ldl -lpthread
+$(BUILD)/tests/other_version: $(OTHER) $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/%: $(BUILD)/tests/program_%.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(LIBS)

@@ -26,7 +26,10 @@
 
 #define IMAGE_MAGIC "DCPKIMG1"
 #define IMAGE_END_MAGIC "DCPKEND1"
-enum { IMAGE_FORMAT = 1, IMAGE_ALIGN = 16, IMAGE_HEADER_BYTES = 104, IMAGE_FOOTER_BYTES = 40 };
+#ifndef DCPK_IMAGE_FORMAT /* tests build a version of the future beside this one */
+#define DCPK_IMAGE_FORMAT 1
+#endif
+enum { IMAGE_FORMAT = DCPK_IMAGE_FORMAT, IMAGE_ALIGN = 16, IMAGE_HEADER_BYTES = 104, IMAGE_FOOTER_BYTES = 40 };
 enum image_part { IMAGE_CUBIN, IMAGE_PTX, IMAGE_LINES, IMAGE_META, IMAGE_PREIMAGE, IMAGE_PARTS };
 
 /* Where the parts lie; pointers into the blob, valid as long as it is. */

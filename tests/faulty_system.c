@@ -54,6 +54,7 @@ static bool is_for_compiler(const char *name, int fd) {
 /* True when this call is the one to fail; errno is set. */
 static bool must_fail(const char *name, int fd, const char *path) {
     fault.calls++;
+    fault.listings += strcmp(name, "list_folder") == 0;
     bool hit = fail_at ? fault.calls == fail_at
                        : fail_name && strcmp(name, fail_name) == 0 && (!fail_path || (path && strstr(path, fail_path)));
     if (!hit) return false;

@@ -11,6 +11,7 @@ extern const struct system faulty_system;
 
 struct fault {
     unsigned calls;    /* since it was set */
+    unsigned listings; /* of them: folders listed */
     unsigned failures; /* calls that failed */
     char name[64];     /* of the last one */
     bool compiler;     /* the last one was made for the compiler (its program, its files, its process), not the cache */
