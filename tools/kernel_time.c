@@ -112,7 +112,7 @@ static dcpk_status query_inputs(struct kernel_inputs *in, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     uint64_t heads = (uint64_t)spec->heads, batch = (uint64_t)spec->batch, page = (uint64_t)spec->page;
     uint64_t q_b = heads * 192 * 2 * (uint64_t)spec->q_lora, kv_b = heads * 256 * LATENT * 2;
-    set_sets(in, (double)(q_b + kv_b / 2));
+    set_sets(in, (double)q_b + (double)kv_b / 2);
     in->calls = 2 * in->sets;
     uint64_t weights = fill(in, (q_b + kv_b) * (uint64_t)in->sets, HALVES, &status, error);
     uint64_t rows = fill(in, batch * pitch_of(spec) * 2, HALVES, &status, error);
@@ -182,7 +182,7 @@ static dcpk_status value_inputs(struct kernel_inputs *in, dcpk_error *error) {
 static uint64_t scatter(struct kernel_inputs *in, uint64_t used, uint64_t row, dcpk_status *status, dcpk_error *error) {
     uint64_t requests = (uint64_t)(in->spec.batch / in->spec.q), all = used * (uint64_t)in->sets, next = 0;
     size_t size = (size_t)in->sets * requests * row;
-    int32_t *table = malloc(size * sizeof *table), *pages = malloc((all + 1) * sizeof *pages);
+    int32_t *table = malloc(size * sizeof *table), *pages = calloc(all + 1, sizeof *pages);
     struct random random;
     random_seed(&random, 1);
     if (!table || !pages) {
