@@ -2,6 +2,8 @@
  * how fast the CPU device interprets.
  *
  * Prints medians with the number of runs; asserts nothing but that each step works. Option: --runs N. */
+#include "runtime/device.h"
+#include "tests/wgmma_cases.h"
 #include "tools/scenario.h"
 
 #include <errno.h>
@@ -147,6 +149,54 @@ static void bench_interpreter(dcpk_gen *gen, int32_t heads, int32_t dcp, int32_t
     scenario_close(scenario);
 }
 
+static double now_of_core(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Products of one warpgroup on the CPU device, by the multiplications of their shapes and the core's own time. */
+static void bench_wgmma(const char *types) {
+    static struct wgmma_data data;
+    static char text[WG_TEXT];
+    const struct wgmma_case c = {types, 64, 4, 100, 128, 128, .contents = 'f'};
+    const size_t bytes[4] = {sizeof data.image, sizeof data.registers, WG_THREADS * WG_OUT * 4,
+                             sizeof data.descriptors};
+    const void *from[4] = {data.image, data.registers, data.registers, data.descriptors};
+    struct dcpk_driver driver;
+    bool cpu = false, good = true;
+    int count = 0;
+    cu_context context = NULL;
+    cu_library library = NULL;
+    cu_kernel kernel = NULL;
+    cu_function function = NULL;
+    cu_ptr at[4] = {0};
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (dcpk_driver_find("cpu", NULL, &driver, &cpu, &count, &error) != DCPK_OK) fail("wgmma", error.text);
+    wgmma_fill(&c, 1, &data);
+    wgmma_kernel(&c, text);
+    good = !driver.primary_retain(&context, 0) && !driver.ctx_set_current(context) &&
+           !driver.library_load(&library, text, NULL, NULL, 0, NULL, NULL, 0) &&
+           !driver.library_get_kernel(&kernel, library, "f") && !driver.kernel_get_function(&function, kernel) &&
+           !driver.func_set_attribute(function, DRIVER_FUNC_MAX_DYNAMIC_SHARED, WG_IMAGE);
+    for (int i = 0; i < 4 && good; i++)
+        good = !driver.mem_alloc(&at[i], bytes[i]) && !driver.copy_to_device(at[i], from[i], bytes[i]);
+    void *parameters[] = {&at[0], &at[1], &at[2], &at[3]};
+    cu_launch_config config = {.grid = {1, 1, 1}, .block = {WG_THREADS, 1, 1}, .shared_bytes = WG_IMAGE};
+    double begin = now_of_core();
+    if (!good || driver.launch(&config, function, parameters, NULL) || driver.ctx_synchronize())
+        fail("wgmma", "the CPU device refuses it");
+    double seconds = now_of_core() - begin,
+           products = (double)WG_ROWS * c.columns * wgmma_depth(&c) * c.steps * c.repeats;
+    printf("wgmma: m64n64k%u %s: %.0f million multiplications a second of one core\n", wgmma_depth(&c), types,
+           products / seconds * 1e-6);
+    for (int i = 0; i < 4; i++)
+        driver.mem_free(at[i]);
+    driver.library_unload(library);
+    driver.primary_release(0);
+}
+
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "--runs") == 0) runs = atoi(argv[2]); /* NOLINT: checked below */
     if ((argc != 1 && argc != 3) || runs < 1 || runs > MAX_RUNS) {
@@ -166,6 +216,8 @@ int main(int argc, char **argv) {
     bench_interpreter(gen, 12, 2, 1);
     bench_interpreter(gen, 12, 2, 17);
     bench_interpreter(gen, 12, 8, 5);
+    bench_wgmma("f32.e4m3.e4m3");
+    bench_wgmma("f32.f16.f16");
     dcpk_gen_close(gen);
     return 0;
 }

@@ -81,6 +81,10 @@ static const char *const allowed[] = {
           "mbarrier.arrive.shared.b64 X, [full];" WAIT_FOR("full") FENCE GO DONE,
     /* an empty group; a wait for none */
     READY FENCE COMMIT GO COMMIT COMMIT WAIT("2") WAIT("0") "st.global.f32 [O], d0;",
+    /* rows of A that nobody has written: the results of the others */
+    "setp.lt.u32 q, t, 64; @q st.shared.v4.b32 [s], {a0, a0, a0, a0}; @q st.shared.v4.b32 [s+1024], {a0, a0, a0, a0};"
+    "st.shared.v4.b32 [s+2048], {t, t, t, t}; fence.proxy.async; bar.sync 0; or.b64 A, A, 0; " FENCE GO DONE
+    "st.global.f32 [O], d0;",
     /* integers, halves */
     READY FENCE "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8.satfinite {a0, a1, a2, a3}, A, B, 1;"
                 "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {h0, h1}, A, B, 1, 1, -1, 0, 0;" DONE
@@ -154,7 +158,11 @@ static const struct {
     /* what it may read */
     {FILL "bar.sync 0;" FENCE GO DONE, {"with no fence.proxy.async since", "through the descriptor of A"}, 0},
     {"st.shared.v4.b32 [s], {t, t, t, t}; fence.proxy.async; bar.sync 0;" FENCE GO DONE,
-     {"(tile + 2048), which nobody has written", "through the descriptor of B"},
+     {"(tile + 2176), which nobody has written", "through the descriptor of B"},
+     0},
+    {"@p st.shared.v4.b32 [s+2048], {t, t, t, t}; st.shared.v4.b32 [s], {t, t, t, t}; fence.proxy.async; bar.sync "
+     "0;" FENCE GO DONE,
+     {"(tile + 2176), which nobody has written", "other bytes of this row or column have been written"},
      0},
     {READY "add.u64 B, B, 16000;" FENCE GO DONE, {"the descriptor of B reaches shared address 0x"}, 0},
     {READY "and.b64 A, A, 0xFFFFFFFFFFFFC000;" FENCE GO DONE, {"the descriptor of A reaches shared address 0x"}, 0},

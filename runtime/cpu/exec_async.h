@@ -129,8 +129,8 @@ static inline void proxy_sync(struct async *a) { /* threads of the CTA have sync
 void proxy_wrote(struct async *a, unsigned thread, u64 offset, unsigned bytes);
 void proxy_wrote_far(struct async *a, u64 offset, unsigned bytes); /* a thread of another CTA: not followed */
 void proxy_clean(struct async *a, u64 offset, unsigned bytes);     /* the async proxy wrote them */
-/* Whether somebody has written the bytes since the CTA began; false: fault. Asked of those that proxy_permit allows. */
-bool proxy_known(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes);
+/* Whether somebody has written all of the bytes since the CTA began. */
+bool proxy_known(const struct cta *cta, u64 offset, unsigned bytes);
 /* Whether the async proxy may read the bytes: all that generic writes left there is behind a fence.proxy.async. */
 bool proxy_permit(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes);
 /* Whether an operation of x's lane may read the CTA's own bytes through the async proxy: bulk stores, wgmma. Encoders

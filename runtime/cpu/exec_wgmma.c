@@ -153,10 +153,8 @@ static bool begin(struct exec *x, const struct op *o) {
         g->capacity = capacity;
     }
     bool trans_a = o->imm & WGMMA_TRANS_A, trans_b = o->imm & WGMMA_TRANS_B;
-    for (unsigned u = 0; !(o->imm & WGMMA_A_REGISTERS) && u < wgmma_units(WGMMA_ROWS); u++)
-        if (!wgmma_read(x, group, o, wgmma_unit(w->a, trans_a, WGMMA_ROWS, u), 'A')) return false;
-    for (unsigned u = 0; u < wgmma_units(wgmma_columns(o)); u++)
-        if (!wgmma_read(x, group, o, wgmma_unit(w->b, trans_b, wgmma_columns(o), u), 'B')) return false;
+    if (!(o->imm & WGMMA_A_REGISTERS) && !wgmma_read(x, group, o, w->a, trans_a, WGMMA_ROWS, 'A')) return false;
+    if (!wgmma_read(x, group, o, w->b, trans_b, wgmma_columns(o), 'B')) return false;
     g->queue[g->count++] = (struct wgmma_pending){o, w->a, w->b, w->committed + 1, w->scale};
     cta->copies_flying++;
     for (unsigned i = 0; i < WARPGROUP; i++) {

@@ -100,6 +100,7 @@ void wgmma_land_some(struct world *world, struct cta *cta, unsigned one_in); /* 
 struct wgmma_factor { /* B, ready to multiply: columns side by side */
     double value[WGMMA_BYTES][WGMMA_COLUMNS];
     s16 exponent[WGMMA_BYTES][WGMMA_COLUMNS];
+    bool finite;
 };
 void wgmma_factor(const struct op *o, const u8 (*raw)[WGMMA_BYTES], struct wgmma_factor *b);
 /* d = a * b + d for one row; a: its bytes; d: bits of each column's number, as its type stores it. */
@@ -108,8 +109,10 @@ void wgmma_row(const struct op *o, const u8 *a, const struct wgmma_factor *b, bo
 /* ---- exec_wgmma_watch.c ---- */
 op_fn op_wgmma_guard; /* stands before every operation that touches a register of a wgmma */
 bool wgmma_take_registers(struct exec *x, const struct op *o); /* false: fault */
-bool wgmma_read(struct exec *x, unsigned group, const struct op *o, u32 offset,
-                char operand); /* a unit; false: fault */
+/* The shared bytes of an operand, A or B, that its warpgroup begins to read: all in sight. A row or column of which
+ * nothing has been written is padding: its results are NaN. A part of one, or all, is a fault. false: fault. */
+bool wgmma_read(struct exec *x, unsigned group, const struct op *o, u64 descriptor, bool trans, unsigned rows,
+                char operand);
 bool wgmma_permit_write(struct exec *x, u32 lane, const struct cta *cta, u32 unit, u64 offset, unsigned bytes,
                         enum access access);
 void wgmma_arrive(const struct cta *cta, unsigned warp, u32 barrier);

@@ -40,10 +40,13 @@ u32 wgmma_unit(u64 descriptor, bool trans, unsigned rows, unsigned unit) {
     return (at ^ (row & ((1u << bits) - 1)) << 4) - SHARED_BASE;
 }
 
-/* An operand's bytes, a row of A or a column of B side by side. */
+/* An operand's bytes, a row of A or a column of B side by side; what nobody has written is NaN. */
 static void load_units(const struct cta *cta, u64 descriptor, bool trans, unsigned rows, u8 (*raw)[WGMMA_BYTES]) {
     for (unsigned unit = 0; unit < wgmma_units(rows); unit++) {
-        const u8 *from = cta->shared + wgmma_unit(descriptor, trans, rows, unit);
+        static const u8 nothing[UNIT] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                         255, 255, 255, 255, 255, 255, 255, 255};
+        u32 offset = wgmma_unit(descriptor, trans, rows, unit);
+        const u8 *from = proxy_known(cta, offset, UNIT) ? cta->shared + offset : nothing;
         if (!trans) {
             memcpy(raw[unit / WGMMA_UNITS] + unit % WGMMA_UNITS * UNIT, from, UNIT);
             continue;

@@ -69,10 +69,12 @@ static inline double whole(unsigned kind, u32 bits) {
 void wgmma_factor(const struct op *o, const u8 (*raw)[WGMMA_BYTES], struct wgmma_factor *b) {
     struct format f = format_of(o->width);
     double sign = o->imm & WGMMA_NEGATE_B ? -1.0 : 1.0;
+    b->finite = true;
     for (unsigned n = 0; n < wgmma_columns(o); n++)
         for (unsigned k = 0; k < o->bytes; k++) {
             u32 bits = element(o->width, raw[n], k);
             b->value[k][n] = is_integer(o) ? whole(o->width, bits) : sign * number(f, bits, &b->exponent[k][n]);
+            b->finite = b->finite && fabs(b->value[k][n]) < (double)INFINITY;
         }
 }
 
@@ -83,46 +85,119 @@ void wgmma_factor(const struct op *o, const u8 (*raw)[WGMMA_BYTES], struct wgmma
 #define FOR_AVX2
 #endif
 
-/* sum[n] = c[n] + sum of a[k] b[k][n], cut; AT_ONCE columns from `from` on. */
-FOR_AVX2 static void fused(unsigned depth, int fraction, const double *a, const s16 *a_exponent,
-                           const struct wgmma_factor *b, unsigned from, const double *c, const s16 *c_exponent,
-                           double *sum) {
-    s16 top[AT_ONCE];
-    double scale[AT_ONCE], part[AT_ONCE];
+struct block { /* accumulators side by side */
+    double value[AT_ONCE];
+    s16 exponent[AT_ONCE];
+};
+struct row { /* of A */
+    double value[WGMMA_BYTES];
+    s16 exponent[WGMMA_BYTES];
+    bool finite;
+};
+
+/* The greatest exponent of each column's products and accumulator. */
+static inline void tops(unsigned depth, const struct row *a, const struct wgmma_factor *b, unsigned from,
+                        const struct block *c, s16 *top) {
     for (unsigned n = 0; n < AT_ONCE; n++)
-        top[n] = c_exponent[n];
+        top[n] = c->exponent[n];
     for (unsigned k = 0; k < depth; k++)
         for (unsigned n = 0; n < AT_ONCE; n++) {
-            s16 e = (s16)(a_exponent[k] + b->exponent[k][from + n]);
+            s16 e = (s16)(a->exponent[k] + b->exponent[k][from + n]);
             top[n] = e > top[n] ? e : top[n];
         }
-    for (unsigned n = 0; n < AT_ONCE; n++) {
-        top[n] = top[n] < LEAST_TOP ? LEAST_TOP : top[n];
-        scale[n] = power_of_two(fraction - top[n]);
-        part[n] = trunc(c[n] * scale[n]) + 0.0;
-    }
-    for (unsigned k = 0; k < depth; k++)
-        for (unsigned n = 0; n < AT_ONCE; n++)
-            part[n] += trunc(a[k] * b->value[k][from + n] * scale[n]);
     for (unsigned n = 0; n < AT_ONCE; n++)
-        sum[n] = part[n] * power_of_two(top[n] - fraction);
+        top[n] = top[n] < LEAST_TOP ? LEAST_TOP : top[n];
 }
 
-FOR_AVX2 static void plain(unsigned depth, const double *a, const struct wgmma_factor *b, unsigned from, double *sum) {
+/* c becomes c + sum of a[k] b[k], cut: columns from `from` on. */
+static void fused_any(unsigned depth, int fraction, const struct row *a, const struct wgmma_factor *b, unsigned from,
+                      struct block *c) {
+    s16 top[AT_ONCE];
+    tops(depth, a, b, from, c, top);
+    for (unsigned n = 0; n < AT_ONCE; n++) {
+        double scale = power_of_two(fraction - top[n]), sum = trunc(c->value[n] * scale) + 0.0;
+        for (unsigned k = 0; k < depth; k++)
+            sum += trunc(a->value[k] * b->value[k][from + n] * scale);
+        c->value[n] = sum * power_of_two(top[n] - fraction);
+    }
+}
+
+/* The same for finite numbers: what is cut has less than 28 bits. */
+typedef double lanes __attribute__((vector_size(32)));
+typedef double lanes_at __attribute__((vector_size(32), aligned(8), may_alias)); /* where they lie in memory */
+typedef int32_t whole_lanes __attribute__((vector_size(16)));
+enum { LANES = 4, VECTORS = AT_ONCE / LANES };
+
+static inline __attribute__((always_inline)) void cut(lanes *v) {
+    *v = __builtin_convertvector(__builtin_convertvector(*v, whole_lanes), lanes);
+}
+
+FOR_AVX2 static void fused(unsigned depth, int fraction, const struct row *a, const struct wgmma_factor *b,
+                           unsigned from, struct block *c) {
+    s16 top[AT_ONCE];
+    double up[AT_ONCE], down[AT_ONCE];
+    lanes scale[VECTORS], sum[VECTORS];
+    tops(depth, a, b, from, c, top);
+    for (unsigned n = 0; n < AT_ONCE; n++) {
+        up[n] = power_of_two(fraction - top[n]);
+        down[n] = power_of_two(top[n] - fraction);
+    }
+    for (unsigned v = 0; v < VECTORS; v++) {
+        scale[v] = *(const lanes_at *)&up[v * LANES];
+        sum[v] = *(const lanes_at *)&c->value[v * LANES] * scale[v];
+        cut(&sum[v]);
+    }
+    for (unsigned k = 0; k < depth; k++)
+        for (unsigned v = 0; v < VECTORS; v++) {
+            lanes term = *(const lanes_at *)&b->value[k][from + v * LANES] * a->value[k] * scale[v];
+            cut(&term);
+            sum[v] += term;
+        }
+    for (unsigned v = 0; v < VECTORS; v++)
+        *(lanes_at *)&c->value[v * LANES] = sum[v] * *(const lanes_at *)&down[v * LANES];
+}
+
+FOR_AVX2 static void plain(unsigned depth, const struct row *a, const struct wgmma_factor *b, unsigned from,
+                           struct block *c) {
     for (unsigned k = 0; k < depth; k++)
         for (unsigned n = 0; n < AT_ONCE; n++)
-            sum[n] += a[k] * b->value[k][from + n];
+            c->value[n] += a->value[k] * b->value[k][from + n];
+}
+
+/* ---- accumulators ---- */
+/* Whether all are finite. */
+static bool take_f32(const u32 *d, struct block *c) {
+    u32 special = 0;
+    for (unsigned n = 0; n < AT_ONCE; n++) {
+        u32 field = d[n] >> 23 & 0xFF;
+        float v;
+        memcpy(&v, &d[n], 4);
+        c->value[n] = (double)v;
+        c->exponent[n] = (s16)(d[n] << 1 ? (int)(field ? field : 1) - 127 : NO_EXPONENT);
+        special |= field == 0xFF;
+    }
+    return !special;
+}
+
+static bool take(const struct op *o, const u32 *d, bool scale, struct block *c) {
+    struct format f = format_of(o->space);
+    bool finite = true;
+    if (scale && o->space == N_F32) return take_f32(d, c);
+    for (unsigned n = 0; n < AT_ONCE; n++) {
+        c->value[n] = 0;
+        c->exponent[n] = NO_EXPONENT;
+        if (scale) c->value[n] = is_integer(o) ? (double)(s32)d[n] : number(f, d[n], &c->exponent[n]);
+        finite = finite && fabs(c->value[n]) < (double)INFINITY;
+    }
+    return finite;
 }
 
 /* Towards zero; from 2^128 on infinite. */
-static u32 f32_cut(double v, bool eight) {
+static inline u32 f32_cut(double v, u32 kept) {
     float narrow = (float)v;
-    u32 bits;
+    u32 bits, inexact = fabs((double)narrow) > fabs(v) && fabs(v) < 0x1p128;
     memcpy(&bits, &narrow, 4);
-    if (v != v) return 0x7FFFFFFF;
-    if (fabs(v) >= 0x1p128) return bits;
-    if (fabs((double)narrow) > fabs(v)) bits--;
-    return eight ? bits & ~((1u << (23 - FRACTION_8)) - 1) : bits;
+    return v != v ? 0x7FFFFFFF : (bits - inexact) & kept;
 }
 
 static u32 whole_bits(double v, bool saturate) {
@@ -131,29 +206,36 @@ static u32 whole_bits(double v, bool saturate) {
     return (u32)(u64)value;
 }
 
+static void give(const struct op *o, bool eight, const struct block *c, u32 *d) {
+    u32 kept = eight ? ~((1u << (23 - FRACTION_8)) - 1) : ~0u;
+    if (o->space == N_F32) {
+        for (unsigned n = 0; n < AT_ONCE; n++)
+            d[n] = f32_cut(c->value[n], kept);
+        return;
+    }
+    for (unsigned n = 0; n < AT_ONCE; n++)
+        d[n] = is_integer(o) ? whole_bits(c->value[n], o->flags & F_SATFINITE)
+                             : (u32)float_from_double(FMT_F16, c->value[n], ROUND_NEAREST);
+}
+
 void wgmma_row(const struct op *o, const u8 *raw, const struct wgmma_factor *b, bool scale, u32 *d) {
-    bool integer = is_integer(o), half = o->space == N_F16, eight = o->order == N_E4M3X2 || o->order == N_E5M2X2;
-    struct format f = format_of(o->order), of_d = format_of(o->space);
-    double a[WGMMA_BYTES], sign = o->imm & WGMMA_NEGATE_A ? -1.0 : 1.0;
-    s16 exponent[WGMMA_BYTES];
+    bool eight = o->order == N_E4M3X2 || o->order == N_E5M2X2;
+    int fraction = eight ? FRACTION_8 : FRACTION_16;
+    struct format f = format_of(o->order);
+    struct row a = {.finite = true};
+    double sign = o->imm & WGMMA_NEGATE_A ? -1.0 : 1.0;
     for (unsigned k = 0; k < o->bytes; k++) {
         u32 bits = element(o->order, raw, k);
-        a[k] = integer ? whole(o->order, bits) : sign * number(f, bits, &exponent[k]);
+        a.value[k] = is_integer(o) ? whole(o->order, bits) : sign * number(f, bits, &a.exponent[k]);
+        a.finite = a.finite && fabs(a.value[k]) < (double)INFINITY;
     }
     for (unsigned from = 0; from < wgmma_columns(o); from += AT_ONCE) {
-        double c[AT_ONCE] = {0}, sum[AT_ONCE];
-        s16 c_exponent[AT_ONCE];
-        for (unsigned n = 0; n < AT_ONCE; n++) {
-            c_exponent[n] = NO_EXPONENT;
-            if (scale) c[n] = integer ? (double)(s32)d[from + n] : number(of_d, d[from + n], &c_exponent[n]);
-        }
-        if (integer)
-            plain(o->bytes, a, b, from, memcpy(sum, c, sizeof c));
+        struct block c;
+        bool finite = take(o, d + from, scale, &c) && a.finite && b->finite;
+        if (is_integer(o))
+            plain(o->bytes, &a, b, from, &c);
         else
-            fused(o->bytes, eight ? FRACTION_8 : FRACTION_16, a, exponent, b, from, c, c_exponent, sum);
-        for (unsigned n = 0; n < AT_ONCE; n++)
-            d[from + n] = integer ? whole_bits(sum[n], o->flags & F_SATFINITE)
-                          : half  ? (u32)float_from_double(FMT_F16, sum[n], ROUND_NEAREST)
-                                  : f32_cut(sum[n], eight);
+            (finite ? fused : fused_any)(o->bytes, fraction, &a, b, from, &c);
+        give(o, eight, &c, d + from);
     }
 }

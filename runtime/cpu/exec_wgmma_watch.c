@@ -90,10 +90,10 @@ static bool read_sight(struct exec *x, unsigned group, u32 offset) {
             y->fault = x->fault;
             if (!copies_permit(y, 0, y->live, offset, UNIT, ACCESS_READ)) return false;
         }
-    return proxy_permit(x, 0, cta, offset, UNIT) && proxy_known(x, 0, cta, offset, UNIT);
+    return proxy_permit(x, 0, cta, offset, UNIT);
 }
 
-bool wgmma_read(struct exec *x, unsigned group, const struct op *o, u32 offset, char operand) {
+static bool read_unit(struct exec *x, unsigned group, const struct op *o, u32 offset, char operand) {
     struct cta *cta = x->warp->cta;
     struct warpgroup *g = &warpgroups_of(cta)->at[group];
     if ((u64)offset + UNIT > cta->shared_bytes) {
@@ -109,6 +109,34 @@ bool wgmma_read(struct exec *x, unsigned group, const struct op *o, u32 offset, 
     g->reader[offset / UNIT] = x->wgmma->committed + 1;
     g->reader_pc[offset / UNIT] = (u32)(o - x->code->ops);
     async_of(cta)->marks[offset / UNIT] |= MARK_WGMMA;
+    return true;
+}
+
+static bool unwritten(struct exec *x, u32 offset, const char *what, char operand) {
+    exec_fault(x, 0, FAULT_LAUNCH, "read of shared address 0x%x", offset + SHARED_BASE);
+    exec_append_name(x, offset + SHARED_BASE, x->fault->text, sizeof x->fault->text);
+    exec_append(x->fault->text, sizeof x->fault->text,
+                ", which nobody has written; wgmma reads it through the descriptor of %c, %s", operand, what);
+    return false;
+}
+
+bool wgmma_read(struct exec *x, unsigned group, const struct op *o, u64 descriptor, bool trans, unsigned rows,
+                char operand) {
+    unsigned known[WGMMA_COLUMNS] = {0}, lines = trans ? rows / 8 : rows, of = wgmma_units(rows) / lines, some = 0;
+    u32 gap[WGMMA_COLUMNS] = {0};
+    for (unsigned unit = 0; unit < wgmma_units(rows); unit++) {
+        unsigned line = trans ? unit % lines : unit / WGMMA_UNITS;
+        u32 offset = wgmma_unit(descriptor, trans, rows, unit);
+        if (!read_unit(x, group, o, offset, operand)) return false;
+        if (proxy_known(x->warp->cta, offset, UNIT))
+            known[line]++, some++;
+        else
+            gap[line] = offset;
+    }
+    if (!some) return unwritten(x, gap[0], "of which nothing has been written", operand);
+    for (unsigned line = 0; line < lines; line++)
+        if (known[line] && known[line] < of)
+            return unwritten(x, gap[line], "other bytes of this row or column have been written", operand);
     return true;
 }
 
