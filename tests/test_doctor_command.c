@@ -322,6 +322,31 @@ START_TEST(a_broken_pack_is_named_beside_the_good_ones) {
 }
 END_TEST
 
+START_TEST(a_pack_serves_where_nothing_assembles) {
+    if (!have_toolchain()) return;
+    sh("$dcpk aot --model kimi-k3 --tp 8 --dcp 2 --batch 1 --form fused -o $PWD/some.dcpk");
+    expect_code(0);
+    setenv("DCPK_AOT_PATH", "some.dcpk", 1);
+    sh(NO_TOOLCHAIN "$dcpk " SERVE " --dcp 2 --batch 1");
+    expect_code(0);
+    expect_in(last.out, "batch 1   yes   mla_query (pack, poll=1), mla_decode (pack), dcp_value (pack, split=0)");
+    expect_in(last.out, "note: nothing here assembles PTX: ");
+    ck_assert_ptr_null(strstr(last.out, "another version"));
+    sh("DCPK_JIT=never $dcpk " SERVE " --dcp 2 --batch 1");
+    expect_code(0);
+    sh("DCPK_JIT=never $dcpk " SERVE " --dcp 2 --batch 1,4");
+    expect_code(1);
+    expect_in(last.out, "batch 1   yes");
+    expect_in(last.out, "batch 4   no");
+    expect_in(last.out,
+              "problem: DCPK_JIT=never, and no pack of DCPK_AOT_PATH has the kernels of arch=sm_90a: make one "
+              "with 'dcpk aot'");
+    sh("mkdir t && echo '-- mine' >t/own.ptx.lua && DCPK_TEMPLATE_PATH=$PWD/t $dcpk doctor");
+    expect_in(last.out, "note: some.dcpk was made from other templates or by another version");
+    unsetenv("DCPK_AOT_PATH");
+}
+END_TEST
+
 /* ---- the cache ---- */
 
 START_TEST(an_untrusted_cache_is_a_problem_with_its_fix) {
@@ -415,6 +440,7 @@ int main(void) {
     tcase_add_test(tcase, without_toolchain_and_packs_the_code_is_3);
     tcase_add_test(tcase, a_toolchain_that_could_be_chosen_instead_is_named);
     tcase_add_test(tcase, a_broken_pack_is_named_beside_the_good_ones);
+    tcase_add_test(tcase, a_pack_serves_where_nothing_assembles);
     tcase_add_test(tcase, an_untrusted_cache_is_a_problem_with_its_fix);
     tcase_add_loop_test(tcase, a_value_that_nobody_understands_is_a_problem, 0, (int)(sizeof slips / sizeof slips[0]));
     tcase_add_test(tcase, values_that_are_understood_are_shown);

@@ -103,6 +103,7 @@ static enum exit_code run(const struct command_line *line) {
         doctor_devices(doctor);
         doctor_toolchains(doctor);
         doctor_packs(doctor);
+        doctor_judge_toolchain(doctor);
         doctor_serve(doctor);
         code = verdict(doctor);
         json_object_set(doctor->whole, "problems", doctor->problems);

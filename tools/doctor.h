@@ -69,6 +69,8 @@ void doctor_environment(struct doctor *doctor);
 void doctor_devices(struct doctor *doctor);
 void doctor_toolchains(struct doctor *doctor); /* opens doctor->gen; toolchains, templates, cache */
 void doctor_packs(struct doctor *doctor);
+/* Behind both: no usable toolchain is a problem, and a note where there are packs. */
+void doctor_judge_toolchain(struct doctor *doctor);
 /* Whether a pack answers the spec with a sound image. */
 bool doctor_packs_have(const struct doctor *doctor, const dcpk_spec *spec);
 void doctor_serve(struct doctor *doctor); /* "serve": null without --model */

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static const struct {
     const char *name, *meaning;
 } known[] = {

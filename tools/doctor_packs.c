@@ -8,6 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether every line of the generator's identity stands in the manifest: the same version and templates made it. */
+static bool is_current(struct doctor *doctor, const char *manifest) {
+    dcpk_text identity = {NULL, 0};
+    if (doctor->gen == NULL || dcpk_gen_identity(doctor->gen, &identity, NULL) != DCPK_OK) return true; /* unknown */
+    bool current = true;
+    char *rest = NULL;
+    for (char *line = strtok_r(identity.data, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        const char *at = manifest;
+        size_t length = strlen(line);
+        while (at != NULL && (strncmp(at, line, length) != 0 || (at[length] != '\n' && at[length] != '\0')))
+            at = (at = strchr(at, '\n')) != NULL ? at + 1 : NULL;
+        current = current && at != NULL;
+    }
+    dcpk_text_free(&identity);
+    return current;
+}
+
 /* One file; the list of usable ones grows in `path`. */
 static void look_at_pack(struct doctor *doctor, json_t *list, const char *file, char *path, size_t capacity) {
     dcpk_packs *packs = NULL;
@@ -18,11 +35,17 @@ static void look_at_pack(struct doctor *doctor, json_t *list, const char *file, 
     dcpk_status status = dcpk_packs_open(&options, &packs, &error);
     if (status == DCPK_OK) status = dcpk_packs_info(packs, 0, &info, &error);
     bool good = status == DCPK_OK;
-    json_array_append_new(
-        list, must(json_pack("{s:s, s:b, s:b, s:s, s:I, s:I, s:s}", "path", file, "usable", good, "trusted",
-                             status != DCPK_E_UNTRUSTED, "reason", good ? "" : error.text, "entries",
-                             (json_int_t)(good ? info.entries : 0), "bytes", (json_int_t)(good ? info.bytes : 0),
-                             "manifest", good && info.manifest != NULL ? info.manifest : "")));
+    bool current = good && is_current(doctor, info.manifest != NULL ? info.manifest : "");
+    json_array_append_new(list, must(json_pack("{s:s, s:b, s:b, s:b, s:s, s:I, s:I, s:s}", "path", file, "usable", good,
+                                               "current", current, "trusted", status != DCPK_E_UNTRUSTED, "reason",
+                                               good ? "" : error.text, "entries", (json_int_t)(good ? info.entries : 0),
+                                               "bytes", (json_int_t)(good ? info.bytes : 0), "manifest",
+                                               good && info.manifest != NULL ? info.manifest : "")));
+    if (good && !current)
+        doctor_note(
+            doctor,
+            "%s was made from other templates or by another version: it is used as it is; 'dcpk aot' makes it anew",
+            file);
     if (good) {
         size_t used = strlen(path);
         snprintf(path + used, capacity - used, "%s%s", used > 0 ? ":" : "", file);

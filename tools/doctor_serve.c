@@ -24,7 +24,7 @@ static void refuse(struct serve *serve, const char *format, ...) {
     va_start(arguments, format);
     if (vasprintf(&text, format, arguments) < 0) text = NULL;
     va_end(arguments);
-    must(text);
+    text = must(text);
     size_t i;
     json_t *said;
     bool again = false;

@@ -170,9 +170,11 @@ static void print_serve(const json_t *whole) {
            (long long)json_integer_value(json_object_get(serve, "tp")),
            (long long)json_integer_value(json_object_get(serve, "dcp")),
            (long long)json_integer_value(json_object_get(serve, "q")), is(serve, "servable") ? "yes" : "no");
-    printf(" (%s%s%s, %lld multiprocessors)\n", text_of(serve, "device"),
-           text_of(serve, "arch")[0] != '\0' ? ", arch=" : "", text_of(serve, "arch"),
-           (long long)json_integer_value(json_object_get(serve, "sms")));
+    printf(" (%s", text_of(serve, "device"));
+    if (text_of(serve, "arch")[0] != '\0')
+        printf(", arch=%s, %lld multiprocessors", text_of(serve, "arch"),
+               (long long)json_integer_value(json_object_get(serve, "sms")));
+    printf(")\n");
     json_array_foreach(json_object_get(serve, "batches"), i, row) {
         printf("  batch %-3lld %s", (long long)json_integer_value(json_object_get(row, "batch")),
                is(row, "servable") ? "yes" : "no");

@@ -5,15 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void judge_toolchain(struct doctor *doctor) {
-    if (doctor->assembles) return;
-    if (doctor->other[0] != '\0')
-        doctor_problem(doctor, "builds use %s, which is not usable: %s; %s is: DCPK_TOOLCHAIN=%s", doctor->toolchain,
-                       doctor->trouble, doctor->other, doctor->other);
-    else
-        doctor_problem(doctor, "nothing here assembles PTX: %s", doctor->trouble);
-}
-
 static int32_t add_toolchain(void *self, const dcpk_toolchain_info *info) {
     struct doctor *doctor = self;
     json_t *archs = must(json_array());
@@ -93,7 +84,6 @@ void doctor_toolchains(struct doctor *doctor) {
     }
     if (dcpk_gen_toolchains(doctor->gen, add_toolchain, doctor, &error) != DCPK_OK)
         doctor_problem(doctor, "%s", error.text);
-    judge_toolchain(doctor);
     add_templates(doctor);
     add_cache(doctor);
     int ours = 0, theirs = doctor->cuda.version / 1000;
@@ -103,4 +93,14 @@ void doctor_toolchains(struct doctor *doctor) {
             "%s is of CUDA %d and the driver of CUDA %d: a driver need not load cubins of a later major version; "
             "install a newer driver or an older toolkit",
             doctor->toolchain, ours, theirs);
+}
+
+void doctor_judge_toolchain(struct doctor *doctor) {
+    if (doctor->assembles || doctor->gen == NULL) return;
+    void (*say)(struct doctor *, const char *, ...) = doctor->packs > 0 ? doctor_note : doctor_problem;
+    if (doctor->other[0] != '\0')
+        say(doctor, "builds use %s, which is not usable: %s; %s is: DCPK_TOOLCHAIN=%s", doctor->toolchain,
+            doctor->trouble, doctor->other, doctor->other);
+    else
+        say(doctor, "nothing here assembles PTX: %s", doctor->trouble);
 }
