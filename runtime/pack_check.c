@@ -35,6 +35,7 @@ static bool in_order(const struct pack_header *h) {
 dcpk_status pack_header_read(const unsigned char *bytes, uint64_t total, struct pack_header *header,
                              dcpk_error *error) {
     unsigned char digest[DIGEST_BYTES];
+    *header = (struct pack_header){0};
     if (total < PACK_HEADER || memcmp(bytes, PACK_MAGIC, 8) != 0)
         return dcpk_error_set(error, DCPK_E_CACHE, "this is no pack: it does not begin with a pack's header");
     uint32_t format = image_u32(bytes + 8);

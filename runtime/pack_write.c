@@ -163,7 +163,7 @@ static void lay_out(struct buffer *b, const struct item *items, uint32_t count, 
         buffer_bytes(b, bytes, length);
     }
     b->failed |= head.failed;
-    if (!b->failed) memcpy(b->data, head.data, PACK_HEADER);
+    if (!b->failed && head.data != NULL) memcpy(b->data, head.data, PACK_HEADER);
     buffer_free(&head);
 }
 

@@ -95,3 +95,28 @@ void packing_put(const char *path, const void *bytes, size_t length) {
     ck_assert_uint_eq(fwrite(bytes, 1, length, file), length);
     ck_assert_int_eq(fclose(file), 0);
 }
+
+void packing_write_one(const char *path, int batch, uint32_t threads) {
+    dcpk_error error;
+    dcpk_error_init(&error);
+    dcpk_image *image = packing_image(batch, threads);
+    ck_assert_msg(dcpk_pack_write(path, &image, 1, NULL, &error) == DCPK_OK, "%s", error.text);
+    dcpk_image_free(image);
+}
+
+dcpk_status packing_find(dcpk_packs *packs, int batch, dcpk_image **image, dcpk_error *error) {
+    dcpk_spec spec;
+    packing_spec(batch, &spec);
+    return dcpk_packs_find(packs, &spec, image, error);
+}
+
+uint32_t packing_threads(dcpk_packs *packs, int batch) {
+    dcpk_image *image = NULL;
+    dcpk_entry_info info = {.size = sizeof info};
+    dcpk_error error;
+    dcpk_error_init(&error);
+    ck_assert_msg(packing_find(packs, batch, &image, &error) == DCPK_OK, "%s", error.text);
+    ck_assert_int_eq(dcpk_image_entry(image, 0, &info, &error), DCPK_OK);
+    dcpk_image_free(image);
+    return info.block[0];
+}

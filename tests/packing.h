@@ -16,6 +16,11 @@ void packing_spec(int batch, dcpk_spec *spec); /* resolved */
 
 /* A pack of the batches of a list that ends in 0. */
 void packing_write(const char *path, const int *batches);
+/* A pack of one image. */
+void packing_write_one(const char *path, int batch, uint32_t threads);
+dcpk_status packing_find(dcpk_packs *packs, int batch, dcpk_image **image, dcpk_error *error);
+/* Threads a CTA of the image that the packs have for this batch; asserts that there is one. */
+uint32_t packing_threads(dcpk_packs *packs, int batch);
 /* Opens a colon list and asserts success. */
 dcpk_packs *packing_open(const char *path);
 /* Opens it and expects this failure with this text in the message. */

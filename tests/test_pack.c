@@ -1,5 +1,5 @@
-/* test_pack.c - packs: what goes in comes out, found by spec and by key, from several packs in order; their bytes are
- * as pack.h says and depend on nothing else; who may own one; what a miss says. */
+/* test_pack.c - packs: what goes in comes out; their bytes are as pack.h says and depend on nothing else; who may own
+ * one; files that change. Searching in them is test_pack_find.c's. */
 #include "tests/packing.h"
 
 #include <check.h>
@@ -25,12 +25,6 @@ static void setup(void) {
     dcpk_error_init(&error);
 }
 
-static dcpk_status find(dcpk_packs *packs, int batch, dcpk_image **image) {
-    dcpk_spec spec;
-    packing_spec(batch, &spec);
-    return dcpk_packs_find(packs, &spec, image, &error);
-}
-
 /* ---- bytes --------------------------------------------------------------------------------------- */
 START_TEST(pack_gives_back_the_very_bytes_that_went_in) {
     static const int batches[] = {7, 1, 30, 0};
@@ -39,7 +33,7 @@ START_TEST(pack_gives_back_the_very_bytes_that_went_in) {
     for (int i = 0; i < 3; i++) {
         dcpk_image *in = packing_image(batches[i], 128), *out = NULL;
         size_t left = 0, right = 0;
-        ck_assert_int_eq(find(packs, batches[i], &out), DCPK_OK);
+        ck_assert_int_eq(packing_find(packs, batches[i], &out, &error), DCPK_OK);
         const void *a = dcpk_image_bytes(in, &left), *b = dcpk_image_bytes(out, &right);
         ck_assert_uint_eq(left, right);
         ck_assert_mem_eq(a, b, left);
@@ -54,7 +48,7 @@ START_TEST(images_stay_valid_after_the_pack_is_closed) {
     packing_write("a.dcpk", (const int[]){3, 0});
     dcpk_packs *packs = packing_open("a.dcpk");
     dcpk_image *image = NULL;
-    ck_assert_int_eq(find(packs, 3, &image), DCPK_OK);
+    ck_assert_int_eq(packing_find(packs, 3, &image, &error), DCPK_OK);
     dcpk_packs_close(packs);
     ck_assert_int_eq(unlink("a.dcpk"), 0);
     size_t length = 0;
@@ -143,7 +137,7 @@ START_TEST(an_empty_pack_is_a_pack) {
     ck_assert_str_eq(info.manifest, "");
     ck_assert_uint_eq(info.entries, 0);
     dcpk_image *image = NULL;
-    ck_assert_int_eq(find(packs, 1, &image), DCPK_E_NOT_FOUND);
+    ck_assert_int_eq(packing_find(packs, 1, &image, &error), DCPK_E_NOT_FOUND);
     expect_text(error, "there are no entries");
     dcpk_packs_close(packs);
 }
@@ -203,7 +197,7 @@ START_TEST(pack_is_written_whole_or_not_at_all) {
     ck_assert_uint_eq(files_here(), 1);
     dcpk_packs *packs = packing_open("a.dcpk"); /* the old one */
     dcpk_image *image = NULL;
-    ck_assert_int_eq(find(packs, 1, &image), DCPK_OK);
+    ck_assert_int_eq(packing_find(packs, 1, &image, &error), DCPK_OK);
     dcpk_image_free(image);
     dcpk_packs_close(packs);
 }
@@ -229,189 +223,8 @@ START_TEST(pack_is_not_written_over_what_is_no_file) {
     ck_assert(S_ISLNK(st.st_mode));
     dcpk_packs *packs = packing_open("real.dcpk");
     dcpk_image *image = NULL;
-    ck_assert_int_eq(find(packs, 2, &image), DCPK_OK);
+    ck_assert_int_eq(packing_find(packs, 2, &image, &error), DCPK_OK);
     dcpk_image_free(image);
-    dcpk_packs_close(packs);
-}
-END_TEST
-
-/* ---- searching ----------------------------------------------------------------------------------- */
-static void write_one(const char *path, int batch, uint32_t threads) {
-    dcpk_image *image = packing_image(batch, threads);
-    ck_assert_int_eq(dcpk_pack_write(path, &image, 1, NULL, &error), DCPK_OK);
-    dcpk_image_free(image);
-}
-
-/* Two images whose keys begin with the same 4 digits: found by trying, as keys are what they are. */
-static bool same_prefix(dcpk_image *pair[2], char prefix[5]) {
-    enum { BATCHES = 512, TRIES = 4 * BATCHES };
-    static char keys[TRIES][5];
-    for (int i = 0; i < TRIES; i++) {
-        pair[1] = packing_image(1 + i % BATCHES, 32u * (1 + (uint32_t)(i / BATCHES)));
-        memcpy(keys[i], dcpk_image_key(pair[1]), 4);
-        for (int other = 0; other < i; other++) {
-            if (strcmp(keys[other], keys[i]) != 0 || other % BATCHES == i % BATCHES) continue;
-            pair[0] = packing_image(1 + other % BATCHES, 32u * (1 + (uint32_t)(other / BATCHES)));
-            memcpy(prefix, keys[i], 5);
-            return true;
-        }
-        dcpk_image_free(pair[1]);
-    }
-    return false;
-}
-
-START_TEST(a_prefix_of_two_keys_is_refused_and_names_both) {
-    dcpk_image *pair[2], *image = NULL;
-    char prefix[5] = "";
-    ck_assert(same_prefix(pair, prefix));
-    ck_assert_int_eq(dcpk_pack_write("a.dcpk", pair, 2, NULL, &error), DCPK_OK);
-    dcpk_packs *packs = packing_open("a.dcpk");
-    ck_assert_int_eq(dcpk_packs_get(packs, prefix, &image, &error), DCPK_E_ARG);
-    expect_text(error, dcpk_image_key(pair[0]));
-    expect_text(error, dcpk_image_key(pair[1]));
-    ck_assert_ptr_null(image);
-    for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(dcpk_packs_get(packs, dcpk_image_key(pair[i]), &image, &error), DCPK_OK);
-        ck_assert_str_eq(dcpk_image_key(image), dcpk_image_key(pair[i]));
-        dcpk_image_free(image);
-        dcpk_image_free(pair[i]);
-    }
-    dcpk_packs_close(packs);
-}
-END_TEST
-
-static uint32_t threads_of(dcpk_packs *packs, int batch) {
-    dcpk_image *image = NULL;
-    dcpk_entry_info info = {.size = sizeof info};
-    ck_assert_msg(find(packs, batch, &image) == DCPK_OK, "%s", error.text);
-    ck_assert_int_eq(dcpk_image_entry(image, 0, &info, &error), DCPK_OK);
-    dcpk_image_free(image);
-    return info.block[0];
-}
-
-START_TEST(of_several_packs_the_first_that_has_the_spec_answers) {
-    write_one("a.dcpk", 1, 128);
-    write_one("b.dcpk", 1, 256);
-    write_one("c.dcpk", 2, 512);
-    dcpk_packs *packs = packing_open("a.dcpk::b.dcpk:c.dcpk:");
-    ck_assert_uint_eq(dcpk_packs_count(packs), 3);
-    ck_assert_uint_eq(threads_of(packs, 1), 128);
-    ck_assert_uint_eq(threads_of(packs, 2), 512);
-    dcpk_packs_close(packs);
-    packs = packing_open("b.dcpk:a.dcpk");
-    ck_assert_uint_eq(threads_of(packs, 1), 256);
-    dcpk_packs_close(packs);
-}
-END_TEST
-
-START_TEST(packs_come_from_the_environment_and_an_empty_list_is_none) {
-    dcpk_packs *packs = NULL;
-    write_one("a.dcpk", 1, 128);
-    ck_assert_int_eq(dcpk_packs_open(NULL, &packs, &error), DCPK_OK);
-    ck_assert_uint_eq(dcpk_packs_count(packs), 0);
-    dcpk_image *image = NULL;
-    ck_assert_int_eq(find(packs, 1, &image), DCPK_E_NOT_FOUND);
-    expect_text(error, "DCPK_AOT_PATH");
-    dcpk_packs_close(packs);
-    ck_assert_int_eq(setenv("DCPK_AOT_PATH", "a.dcpk", 1), 0);
-    ck_assert_int_eq(dcpk_packs_open(NULL, &packs, &error), DCPK_OK);
-    ck_assert_uint_eq(dcpk_packs_count(packs), 1);
-    dcpk_packs_close(packs);
-    dcpk_packs_options options = {.size = sizeof options, .path = "", .trusted_uid = -1};
-    ck_assert_int_eq(dcpk_packs_open(&options, &packs, &error), DCPK_OK);
-    ck_assert_uint_eq(dcpk_packs_count(packs), 0);
-    dcpk_packs_close(packs);
-    ck_assert_int_eq(setenv("DCPK_CACHE_TRUST_UID", "me", 1), 0);
-    ck_assert_int_eq(dcpk_packs_open(NULL, &packs, &error), DCPK_E_ARG);
-    expect_text(error, "DCPK_CACHE_TRUST_UID=me");
-}
-END_TEST
-
-START_TEST(a_miss_names_spec_packs_and_the_nearest_entries_with_the_keys_that_differ) {
-    packing_write("a.dcpk", (const int[]){1, 40, 17, 64, 0});
-    packing_write("b.dcpk", (const int[]){2, 0});
-    dcpk_packs *packs = packing_open("a.dcpk:b.dcpk");
-    dcpk_image *image = (dcpk_image *)&error;
-    ck_assert_int_eq(find(packs, 18, &image), DCPK_E_NOT_FOUND);
-    ck_assert_ptr_null(image);
-    expect_text(error, "no pack has query_norm arch=sm_90a heads=2 batch=18 ");
-    expect_text(error, "a.dcpk (4 entries), b.dcpk (1 entries)");
-    const char *first = strstr(error.text, "batch=17, not batch=18"), *second = strstr(error.text, "batch=2, not"),
-               *third = strstr(error.text, "batch=1, not");
-    ck_assert_msg(first && second && third && first < second && second < third, "%s", error.text);
-    ck_assert_msg(!strstr(error.text, "batch=40"), "%s", error.text);
-    dcpk_spec spec;
-    ck_assert_int_eq(dcpk_spec_parse(&spec, "query_push heads=2 dcp=2 batch=18", &error), DCPK_OK);
-    ck_assert_int_eq(dcpk_spec_resolve(&spec, &error), DCPK_OK);
-    ck_assert_int_eq(dcpk_packs_find(packs, &spec, &image, &error), DCPK_E_NOT_FOUND);
-    expect_text(error, "none of 5 entries is of kernel query_push");
-    dcpk_packs_close(packs);
-}
-END_TEST
-
-static dcpk_status get(dcpk_packs *packs, const char *key, dcpk_image **image) {
-    *image = NULL;
-    return dcpk_packs_get(packs, key, image, &error);
-}
-
-START_TEST(an_entry_is_found_by_its_key_or_a_unique_prefix) {
-    enum { MANY = 30 };
-    int batches[MANY + 1] = {0};
-    char prefix[5] = "";
-    dcpk_image *image = packing_image(5, 128), *found = NULL;
-    for (int i = 0; i < MANY; i++)
-        batches[i] = i + 1;
-    packing_write("a.dcpk", batches);
-    write_one("b.dcpk", 5, 128); /* the same key twice is one key */
-    dcpk_packs *packs = packing_open("a.dcpk:b.dcpk");
-    ck_assert_int_eq(get(packs, dcpk_image_key(image), &found), DCPK_OK);
-    ck_assert_str_eq(dcpk_image_key(found), dcpk_image_key(image));
-    dcpk_image_free(found);
-    memcpy(prefix, dcpk_image_key(image), 4);
-    ck_assert_int_eq(get(packs, prefix, &found), DCPK_OK);
-    ck_assert_str_eq(dcpk_image_key(found), dcpk_image_key(image));
-    dcpk_image_free(found);
-    static const char *const wrong[] = {"", "123", "12345678g", "ABCD", "0123456789abcdef0123456789abcdef0"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        ck_assert_int_eq(get(packs, wrong[i], &found), DCPK_E_ARG);
-    ck_assert_int_eq(get(packs, "00000000000000000000000000000000", &found), DCPK_E_NOT_FOUND);
-    expect_text(error, "searched: a.dcpk");
-    dcpk_packs_close(packs);
-    dcpk_image_free(image);
-}
-END_TEST
-
-struct seen {
-    uint32_t count, stop_after, bad;
-    char specs[8][256];
-    uint32_t packs[8];
-};
-
-static int32_t note(void *self, const dcpk_pack_entry *entry) {
-    struct seen *seen = self;
-    snprintf(seen->specs[seen->count], sizeof seen->specs[0], "%s", entry->spec);
-    seen->packs[seen->count] = entry->pack;
-    seen->bad += entry->state != DCPK_OK;
-    ck_assert_uint_eq(strlen(entry->key), 32);
-    ck_assert_uint_gt(entry->bytes, 0);
-    ck_assert_uint_eq(entry->offset % 64, 0);
-    return ++seen->count == seen->stop_after;
-}
-
-START_TEST(visits_go_pack_by_pack_in_spec_order_and_stop_when_asked) {
-    packing_write("a.dcpk", (const int[]){9, 8, 10, 0});
-    packing_write("b.dcpk", (const int[]){1, 0});
-    dcpk_packs *packs = packing_open("a.dcpk:b.dcpk");
-    struct seen all = {0}, two = {.stop_after = 2};
-    ck_assert_int_eq(dcpk_packs_visit(packs, 1, note, &all, &error), DCPK_OK);
-    ck_assert_uint_eq(all.count, 4);
-    ck_assert_uint_eq(all.bad, 0);
-    ck_assert_int_lt(strcmp(all.specs[0], all.specs[1]), 0);
-    ck_assert_int_lt(strcmp(all.specs[1], all.specs[2]), 0);
-    ck_assert_uint_eq(all.packs[2], 0);
-    ck_assert_uint_eq(all.packs[3], 1);
-    ck_assert_int_eq(dcpk_packs_visit(packs, 0, note, &two, &error), DCPK_OK);
-    ck_assert_uint_eq(two.count, 2);
     dcpk_packs_close(packs);
 }
 END_TEST
@@ -491,25 +304,25 @@ START_TEST(a_pack_that_shrinks_while_it_is_open_is_an_error_and_no_signal) {
     dcpk_image *image = NULL;
     ck_assert_int_eq(truncate("a.dcpk", 700), 0);
     for (int batch = 1; batch <= 3; batch++) {
-        ck_assert_int_eq(find(packs, batch, &image), DCPK_E_CACHE);
+        ck_assert_int_eq(packing_find(packs, batch, &image, &error), DCPK_E_CACHE);
         expect_text(error, "a.dcpk: entry ");
         expect_text(error, "the file ends at byte");
     }
     ck_assert_int_eq(truncate("a.dcpk", 0), 0);
-    ck_assert_int_eq(find(packs, 1, &image), DCPK_E_CACHE);
-    ck_assert_int_eq(find(packs, 99, &image), DCPK_E_NOT_FOUND); /* the index is in memory */
+    ck_assert_int_eq(packing_find(packs, 1, &image, &error), DCPK_E_CACHE);
+    ck_assert_int_eq(packing_find(packs, 99, &image, &error), DCPK_E_NOT_FOUND); /* the index is in memory */
     dcpk_packs_close(packs);
 }
 END_TEST
 
 START_TEST(a_pack_that_is_replaced_by_rename_goes_on_with_the_old_file) {
-    write_one("a.dcpk", 1, 128);
+    packing_write_one("a.dcpk", 1, 128);
     dcpk_packs *packs = packing_open("a.dcpk");
-    write_one("a.dcpk", 1, 256);
-    ck_assert_uint_eq(threads_of(packs, 1), 128);
+    packing_write_one("a.dcpk", 1, 256);
+    ck_assert_uint_eq(packing_threads(packs, 1), 128);
     dcpk_packs_close(packs);
     packs = packing_open("a.dcpk");
-    ck_assert_uint_eq(threads_of(packs, 1), 256);
+    ck_assert_uint_eq(packing_threads(packs, 1), 256);
     dcpk_packs_close(packs);
 }
 END_TEST
@@ -560,12 +373,6 @@ int main(void) {
     tcase_add_test(tests, manifests_that_are_no_lines_are_refused);
     tcase_add_test(tests, pack_is_written_whole_or_not_at_all);
     tcase_add_test(tests, pack_is_not_written_over_what_is_no_file);
-    tcase_add_test(tests, of_several_packs_the_first_that_has_the_spec_answers);
-    tcase_add_test(tests, packs_come_from_the_environment_and_an_empty_list_is_none);
-    tcase_add_test(tests, a_miss_names_spec_packs_and_the_nearest_entries_with_the_keys_that_differ);
-    tcase_add_test(tests, an_entry_is_found_by_its_key_or_a_unique_prefix);
-    tcase_add_test(tests, a_prefix_of_two_keys_is_refused_and_names_both);
-    tcase_add_test(tests, visits_go_pack_by_pack_in_spec_order_and_stop_when_asked);
     tcase_add_test(tests, a_pack_that_others_may_write_is_refused_with_the_chmod_that_mends_it);
     tcase_add_test(tests, a_pack_of_another_user_is_refused_unless_that_user_is_trusted);
     tcase_add_test(tests, what_is_no_pack_says_so);

@@ -15,7 +15,9 @@
 /* $build: the folder of the programs. */
 static void setup(void) {
     shell_setup();
-    char *dcpk = strdup(getenv("dcpk"));
+    const char *command = getenv("dcpk");
+    ck_assert_ptr_nonnull(command);
+    char *dcpk = strdup(command);
     ck_assert_ptr_nonnull(dcpk);
     *strrchr(dcpk, '/') = '\0';
     ck_assert_int_eq(setenv("build", dcpk, 1), 0);

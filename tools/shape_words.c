@@ -35,7 +35,7 @@ enum exit_code shape_numbers(const struct command_line *line, const char *option
     bool *wanted = must(calloc((size_t)most + 1, sizeof *wanted)), good = true;
     char *copy = must(strdup(text));
     for (char *item = copy, *next; good && item != NULL; item = next) {
-        struct range range;
+        struct range range = {0, 0, 1};
         next = strchr(item, ',');
         if (next != NULL) *next++ = '\0';
         good = read_range(item, most, &range);
