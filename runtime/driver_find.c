@@ -49,7 +49,12 @@ static bool find_cpu(char path[PATH_MAX]) {
 
 static dcpk_status start_cpu(struct dcpk_driver *driver, int *count, dcpk_error *error) {
     char path[PATH_MAX];
-    return start(driver, find_cpu(path) ? path : cpu_name, count, error);
+    bool found = find_cpu(path);
+    dcpk_status status = start(driver, found ? path : cpu_name, count, error);
+    if (status != DCPK_OK && !found)
+        dcpk_error_append(error, " (the CPU device is looked for beside libdcpk.so and the program, in the program's "
+                                 "../lib, then by the loader: LD_LIBRARY_PATH, ldconfig)");
+    return status;
 }
 
 static bool is_cpu(const struct dcpk_driver *driver) {

@@ -197,6 +197,25 @@ START_TEST(a_cmake_project_builds_its_kernels_and_the_runtime_loads_them) {
 }
 END_TEST
 
+START_TEST(cmake_has_static_libraries_and_packs_of_own_templates) {
+    if (!can_build("cmake_has_static_libraries_and_packs_of_own_templates")) return;
+    install();
+    good("cp -r \"$source/tests/samples/make\" usr/mine; cd usr/mine; rm Makefile; echo 'double batch=3' > shapes.txt; "
+         "printf '%s\\n' 'cmake_minimum_required(VERSION 3.13)' 'project(double C)' 'find_package(dcpk 0.1.0 EXACT "
+         "REQUIRED)' "
+         "'dcpk_add_kernels(own SHAPES shapes.txt TEMPLATES templates OUTPUT sub/own.dcpk)' "
+         "'dcpk_add_kernels(more BATCH 1 DCP 1 2 KEYS heads=2 store_qc=0 FORM norm)' "
+         "'add_executable(double double.c)' 'target_link_libraries(double dcpk::dcpkgen_static)' > CMakeLists.txt; "
+         "mkdir -p tree/sub; cmake -S . -B tree -DCMAKE_C_FLAGS='" SANITIZE
+         "' >&2; DCPK_TEMPLATE_PATH=/nowhere cmake --build tree >&2; "
+         "../bin/dcpk pack ls tree/sub/own.dcpk >&2; ../bin/dcpk pack ls tree/more.dcpk >&2; "
+         "LD_LIBRARY_PATH=$PWD/../lib tree/double");
+    ck_assert_str_eq(last.out, "100 numbers doubled, 0 wrong\n");
+    good("grep -q 'double arch=sm_90a batch=3' err; grep -q 'query_norm arch=sm_90a heads=2' err; ! ldd "
+         "usr/mine/tree/double | grep dcpk");
+}
+END_TEST
+
 START_TEST(the_program_of_the_readme_runs) {
     install();
     good("awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' \"$source/README.md\" > value.c; test $(wc "
@@ -204,6 +223,10 @@ START_TEST(the_program_of_the_readme_runs) {
          " value.c $(pkg-config --cflags --libs dcpkgen) -Wl,-rpath,$PWD/usr/lib -o value");
     if (!can_build("the_program_of_the_readme_runs")) return;
     good("./value");
+    expect_in(last.out, "output[7] is 8\n");
+    good("echo 'dcp_value heads=1 batch=1 gate=0 arch=sm_90a' > shapes; usr/bin/dcpk aot --shapes shapes -o one.dcpk "
+         ">&2; "
+         "rm -rf \"$DCPK_CACHE_DIR\"; DCPK_PTXAS=/nonexistent ./value one.dcpk");
     expect_in(last.out, "output[7] is 8\n");
     sh("./value nothing.dcpk");
     expect_code(1);
@@ -277,6 +300,7 @@ int main(void) {
     tcase_add_test(tests, the_tree_may_be_moved);
     tcase_add_test(tests, a_make_project_builds_against_it);
     tcase_add_test(tests, a_cmake_project_builds_its_kernels_and_the_runtime_loads_them);
+    tcase_add_test(tests, cmake_has_static_libraries_and_packs_of_own_templates);
     tcase_add_test(tests, the_program_of_the_readme_runs);
     tcase_add_test(tests, manual_pages_hold_every_row_of_the_tables);
     tcase_add_test(tests, completion_offers_what_the_command_knows);
