@@ -271,7 +271,7 @@ END_TEST
 
 START_TEST(random_bytes_are_refused) {
     uint64_t state = 1;
-    unsigned char noise[4096];
+    unsigned char noise[4096] = {0};
     for (int round = 0; round < 3000; round++) {
         size_t many = (size_t)(round % 4096);
         for (size_t i = 0; i < many; i++) {
