@@ -99,6 +99,28 @@ static void remember_file(lua_State *L, const struct source_file *file) {
     host->files[host->file_count++] = file;
 }
 
+/* Start of a line of the file; NULL past its end. */
+static const char *line_at(const struct source_file *file, uint32_t line) {
+    const char *at = file->text;
+    for (uint32_t i = 1; i < line && at != NULL; i++)
+        at = (at = strchr(at, '\n')) != NULL ? at + 1 : NULL;
+    return line > 0 ? at : NULL;
+}
+
+/* The `;` that a `|` line begins with for Lua is none of the author's: "near ';'" becomes "before this line of PTX". */
+static void name_ptx_line(lua_State *L, const struct source_file *file, const char *message) {
+    static const char near[] = " near ';'";
+    size_t length = strlen(message), tail = sizeof near - 1;
+    unsigned line = 0;
+    if (length < tail || strcmp(message + length - tail, near) != 0 ||
+        sscanf(message + strlen(file->name), ":%u:", &line) != 1)
+        return;
+    const char *at = line_at(file, line);
+    if (at == NULL || at[strspn(at, " \t")] != '|') return;
+    lua_pushlstring(L, message, length - tail);
+    lua_pushfstring(L, "%s before this line of PTX", lua_tostring(L, -1));
+}
+
 void host_load(lua_State *L, const char *name) {
     struct host *host = host_of(L);
     const struct source_file *file;
@@ -117,7 +139,10 @@ void host_load(lua_State *L, const char *name) {
     if (result != LUA_OK) {
         host->status = result == LUA_ERRMEM ? DCPK_E_NOMEM : DCPK_E_TEMPLATE;
         const char *message = result == LUA_ERRMEM ? NULL : lua_tostring(L, -1);
-        if (message != NULL && strncmp(message, name, strlen(name)) != 0) lua_pushfstring(L, "%s:1: %s", name, message);
+        if (message != NULL && strncmp(message, name, strlen(name)) != 0)
+            lua_pushfstring(L, "%s:1: %s", name, message);
+        else if (message != NULL)
+            name_ptx_line(L, file, message);
         lua_error(L);
     }
     lua_pushvalue(L, -1); /* keeps the chunk's name alive and where it is: file_of compares addresses */
@@ -172,15 +197,22 @@ static int on_error(lua_State *L) {
 
 /* Line `line` of the file without its indentation. */
 static void append_source(dcpk_error *error, const struct source_file *file, uint32_t line) {
-    const char *at = file->text;
-    for (uint32_t i = 1; i < line && at != NULL; i++)
-        at = (at = strchr(at, '\n')) != NULL ? at + 1 : NULL;
-    if (at == NULL || line == 0) return;
+    const char *at = line_at(file, line);
+    if (at == NULL) return;
     at += strspn(at, " \t");
     int length = (int)strcspn(at, "\r\n");
     for (int i = 0; i < length; i++)
         if ((unsigned char)at[i] < 0x20 && at[i] != '\t') return; /* not a text: a terminal should not get it */
     if (length > 0) dcpk_error_append(error, "\n    %.*s", length > 160 ? 160 : length, at);
+}
+
+/* Of a message "... (to close '{' at line 1) near <eof>": what stands in that line. */
+static void append_opener(dcpk_error *error, const struct source_file *file, const char *message) {
+    const char *at = strstr(message, "(to close '"), *place = at != NULL ? strstr(at, " at line ") : NULL;
+    unsigned line = 0;
+    if (place == NULL || sscanf(place, " at line %u)", &line) != 1) return;
+    dcpk_error_append(error, "\n  opened at %s:%u", file->name, line);
+    append_source(error, file, line);
 }
 
 static dcpk_status report(struct host *host, const char *message) {
@@ -195,6 +227,7 @@ static dcpk_status report(struct host *host, const char *message) {
     else
         dcpk_error_set(host->error, status, "%s:%u: %s", file->name, line, message);
     append_source(host->error, file, line);
+    append_opener(host->error, file, message);
     for (uint32_t i = 1; i < blamed->count && i < 12; i++)
         dcpk_error_append(host->error, "\n  from %s:%u", host->files[blamed->stack[i].file]->name,
                           blamed->stack[i].line);

@@ -56,7 +56,7 @@ START_TEST(a_broken_interpolation_is_refused_at_its_line) {
     refused(KERNEL "|   mov $();\n", DCPK_E_TEMPLATE, 2, "$( ) is empty");
     refused(KERNEL "|   mov $(1 -- one);\n", DCPK_E_TEMPLATE, 2, "a comment cannot stand inside $( )");
     refused(KERNEL "|   mov $(1, 2);\n", DCPK_E_TEMPLATE, 2, "near ','");
-    refused(KERNEL "local x = 1 +\n|   mov\n", DCPK_E_TEMPLATE, 3, "near ';'");
+    refused(KERNEL "local x = 1 +\n|   mov\n", DCPK_E_TEMPLATE, 3, "unexpected symbol before this line of PTX");
     expect_text(why.text, "|   mov");
 }
 END_TEST

@@ -84,7 +84,13 @@ static const struct {
      "dcpk: own.ptx.lua:2: unexpected symbol near '='\n    local x = = 1\n" TEMPLATE},
     {"Lua syntax of a library", "include \"lib/broken\"\n" HEAD, "", 1,
      "dcpk: lib/broken.lua:3: '}' expected (to close '{' at line 1) near 'two'\n    two = 2\n"
-     "  from own.ptx.lua:1\n" TEMPLATE},
+     "  opened at lib/broken.lua:1\n    return {\n  from own.ptx.lua:1\n" TEMPLATE},
+    {"Lua syntax, seen at a line of PTX", HEAD "local x = max(1, 2\n" WAIT, "", 1,
+     "dcpk: own.ptx.lua:3: ')' expected (to close '(' at line 2) before this line of PTX\n"
+     "    |   griddepcontrol.wait;\n  opened at own.ptx.lua:2\n    local x = max(1, 2\n" TEMPLATE},
+    {"Lua syntax, seen at the end", "kernel { grid = { 1 }, block = { 32 }\n" WAIT, "", 1,
+     "dcpk: own.ptx.lua:3: '}' expected (to close '{' at line 1) near <eof>\n"
+     "  opened at own.ptx.lua:1\n    kernel { grid = { 1 }, block = { 32 }\n" TEMPLATE},
     {"Lua at work, with helpers", "local helper = include \"lib/helper\"\n" HEAD "helper.look({})\n", "", 1,
      "dcpk: lib/helper.lua:4: attempt to index a nil value (field 'field')\n    local y = x.field.more\n"
      "  from own.ptx.lua:3\n" TEMPLATE},
@@ -217,6 +223,26 @@ START_TEST(a_compilers_error_leads_to_the_template) {
 }
 END_TEST
 
+/* CUDA C++: NVRTC's message, the line of C++ and where it came from. */
+START_TEST(an_error_of_cuda_cpp_leads_to_the_template) {
+    put("t/own.cu.lua", "local function add(name)\n"
+                        "|   int x = $(name) + 1;\n"
+                        "end\n"
+                        "kernel { grid = { 1 }, block = { 32 }, params = { { \"to\", \"u64\" } } }\n"
+                        "|   asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+                        "add(\"nosuch\")\n");
+    sh("$dcpk gen own --templates t batch=2");
+    if (last.code == 3) {
+        fprintf(stderr, "skipped: messages of NVRTC about templates: there is no NVRTC\n");
+        return;
+    }
+    expect_code(1);
+    expect_in(last.err, "own.cu.lua:2: error: identifier \"nosuch\" is undefined\n    |   int x = $(name) + 1;\n"
+                        "  from own.cu.lua:6\n  CUDA C++ line 10:     int x = nosuch + 1;\n");
+    expect_in(last.err, COMPILER_SAYS);
+}
+END_TEST
+
 static void keep(void *self, int level, const char *text) {
     ck_assert_int_eq(level, DCPK_LOG_WARNING);
     snprintf(self, 4096, "%s", text);
@@ -288,6 +314,7 @@ int main(void) {
     tcase_add_checked_fixture(tcase, setup, shell_teardown);
     tcase_add_loop_test(tcase, an_error_says_file_line_text_and_what_to_do, 0, (int)(sizeof kinds / sizeof kinds[0]));
     tcase_add_loop_test(tcase, a_compilers_error_leads_to_the_template, 0, (int)(sizeof refusals / sizeof refusals[0]));
+    tcase_add_test(tcase, an_error_of_cuda_cpp_leads_to_the_template);
     tcase_add_test(tcase, a_compilers_warning_leads_to_the_template);
     tcase_add_test(tcase, folders_of_templates_come_before_the_usual_ones);
     tcase_add_test(tcase, lineinfo_is_lineinfo_1);
