@@ -23,7 +23,9 @@ static void setup(void) {
     ck_assert_ptr_nonnull(getcwd(folder, sizeof folder));
     ck_assert_msg(access("README.md", F_OK) == 0, "run this from the source folder");
     shell_setup();
-    snprintf(build, sizeof build, "%.*s", (int)(strlen(getenv("dcpk")) - strlen("/dcpk")), getenv("dcpk"));
+    const char *program = getenv("dcpk");
+    ck_assert_ptr_nonnull(program);
+    snprintf(build, sizeof build, "%.*s", (int)(strlen(program) - strlen("/dcpk")), program);
     size_t above = strlen(folder);
     bool inside = strncmp(build, folder, above) == 0 && build[above] == '/';
     setenv("source", folder, 1);

@@ -111,19 +111,21 @@ void table_markdown(const struct table *table, FILE *to) {
     fputs("\n|", to);
     for (size_t c = 0; c < table->count; c++)
         fputs("---|", to);
-    for (size_t i = 0; i < table->used; i++) {
-        if (i % table->count == 0) fputs("\n|", to);
-        print_markdown_cell(to, table->cells[i].text, i % table->count == 0);
+    for (size_t row = 0; row + table->count <= table->used; row += table->count) {
+        fputs("\n|", to);
+        for (size_t c = 0; c < table->count; c++)
+            print_markdown_cell(to, table->cells[row + c].text, c == 0);
     }
     fputc('\n', to);
 }
 
 void table_plain(const struct table *table, FILE *to) {
-    for (size_t i = 0; i < table->used; i++) {
-        for (const char *text = table->cells[i].text; *text != '\0'; text++)
-            fputc(*text == '\t' || *text == '\n' ? ' ' : *text, to);
-        fputc((i + 1) % table->count == 0 ? '\n' : '\t', to);
-    }
+    for (size_t row = 0; row + table->count <= table->used; row += table->count)
+        for (size_t c = 0; c < table->count; c++) {
+            for (const char *text = table->cells[row + c].text; *text != '\0'; text++)
+                fputc(*text == '\t' || *text == '\n' ? ' ' : *text, to);
+            fputc(c + 1 == table->count ? '\n' : '\t', to);
+        }
 }
 
 json_t *table_json(const struct table *table) {
