@@ -145,6 +145,18 @@ START_TEST(every_point_of_the_product_is_run_or_refused_with_its_rule) {
 }
 END_TEST
 
+START_TEST(a_template_has_rules_too_and_nothing_but_refusals_is_code_2) {
+    sh(SMALL "--dcp 3,4 --context 9 pv=fp8 -o swept");
+    expect_failure(2, "every point is refused");
+    json_t *rows = results("swept"),
+           *row = json_object_get(rows, "model=kimi-linear tp=32 dcp=4 batch=1 q=1 context=9");
+    ck_assert_uint_eq(count_states(rows, "refused"), 2);
+    ck_assert_msg(strstr(text_of(row, "message"), "pv=fp8 is not in this template") != NULL, "%s",
+                  text_of(row, "message"));
+    json_decref(rows);
+}
+END_TEST
+
 START_TEST(a_row_holds_the_kernels_that_were_built_their_errors_and_counts) {
     sh("$dcpk sweep --model kimi-k3 --tp 96 --dcp 2 --batch 3 --context ragged:9 -o swept splits=1 >out.txt");
     expect_code(0);
@@ -225,6 +237,8 @@ START_TEST(lists_that_are_none_are_usage_errors_and_leave_no_folder) {
         ck_assert_msg(last.code == 2, "%s: code %d\n%s", bad[i], last.code, last.err);
         expect_in(last.err, "dcpk: ");
     }
+    sh("$dcpk sweep --model kimi-linear,kimi-k4 -o swept");
+    expect_failure(2, "kimi-k4");
     ck_assert(!shell_exists("swept"));
     sh("$dcpk sweep -o swept");
     expect_failure(2, "--model");
@@ -406,6 +420,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, every_point_of_the_product_is_run_or_refused_with_its_rule);
+    tcase_add_test(tests, a_template_has_rules_too_and_nothing_but_refusals_is_code_2);
     tcase_add_test(tests, a_row_holds_the_kernels_that_were_built_their_errors_and_counts);
     tcase_add_test(tests, instruction_counts_are_those_that_were_executed);
     tcase_add_test(tests, lists_that_are_none_are_usage_errors_and_leave_no_folder);

@@ -84,7 +84,7 @@ typedef int sweep_body(void *self, FILE *out);
 struct sweep_child {
     pid_t pid; /* 0: free */
     int fd;    /* of what it writes; -1: at its end */
-    double deadline, begin;
+    double deadline, timeout;
     bool timed_out;
     char *text;
     size_t used;
@@ -96,7 +96,7 @@ bool sweep_child_start(const struct command_line *line, struct sweep_child *chil
 /* Waits until one of the children has ended and was read, past its deadline by being killed; NULL where *stop is no
  * longer what was seen (children run on) or none runs. */
 struct sweep_child *sweep_child_wait(struct sweep_child *children, size_t count, const volatile int *stop, int seen);
-void sweep_child_kill(struct sweep_child *child);
+void sweep_child_kill(struct sweep_child *child); /* sweep_child_wait then has it */
 /* The last whole line that it wrote, as JSON; NULL: none. */
 json_t *sweep_child_last(const struct sweep_child *child);
 /* How it ended, for people: "signal 11 (Segmentation fault)". */

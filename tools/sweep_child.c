@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_CHILDREN = 64, CHUNK = 65536 };
+enum { MOST_CHILDREN = 64, CHUNK = 65536, DYING_S = 30 };
 
 static _Noreturn void be_child(pid_t parent, int fd, int keep_out, sweep_body *body, void *self) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -37,8 +37,7 @@ bool sweep_child_start(const struct command_line *line, struct sweep_child *chil
                        int keep_out, double timeout_s) {
     int ends[2];
     pid_t parent = getpid();
-    *child = (struct sweep_child){.fd = -1, .begin = tool_now()};
-    child->deadline = child->begin + timeout_s;
+    *child = (struct sweep_child){.fd = -1, .timeout = timeout_s};
     fflush(NULL);
     if (pipe2(ends, O_CLOEXEC) != 0) {
         complain(line, "no pipe: %s", strerror(errno));
@@ -57,15 +56,13 @@ bool sweep_child_start(const struct command_line *line, struct sweep_child *chil
     }
     setpgid(pid, pid); /* whoever is first */
     child->pid = pid;
+    child->deadline = tool_now() + timeout_s;
     child->fd = ends[0];
     return true;
 }
 
 void sweep_child_kill(struct sweep_child *child) {
-    if (child->pid > 0 && child->fd >= 0) {
-        kill(-child->pid, SIGKILL);
-        kill(child->pid, SIGKILL);
-    }
+    if (child->pid > 0) child->deadline = 0; /* sweep_child_wait does the rest */
 }
 
 /* Takes what is there; at the end of the pipe closes it. */
@@ -82,12 +79,31 @@ static void take(struct sweep_child *child) {
     child->text[child->used] = '\0';
 }
 
-static bool ended(struct sweep_child *child) {
-    if (child->fd >= 0) return false;
-    while (waitpid(child->pid, &child->status, 0) < 0 && errno == EINTR) {
+/* Whether it is over: read to its end and gone, or, after it was killed for its time, given up (a process that a driver
+ * holds cannot die). */
+static bool ended(struct sweep_child *child, double now) {
+    if (child->fd < 0) {
+        pid_t gone = waitpid(child->pid, &child->status, WNOHANG);
+        if (gone == child->pid) {
+            kill(-child->pid, SIGKILL); /* what is left of its group */
+            return true;
+        }
     }
-    kill(-child->pid, SIGKILL); /* what is left of its group */
+    if (!child->timed_out || now < child->deadline + DYING_S) return false;
+    if (child->fd >= 0) close(child->fd);
+    child->fd = -1;
     return true;
+}
+
+/* Kills what is past its deadline; the seconds until something must be looked at again. */
+static double look(struct sweep_child *child, double now) {
+    if (now >= child->deadline && !child->timed_out) {
+        child->timed_out = true;
+        kill(-child->pid, SIGKILL);
+        kill(child->pid, SIGKILL);
+    }
+    if (child->fd < 0) return 0.01;
+    return child->timed_out || child->deadline - now > 1 ? 1 : child->deadline - now;
 }
 
 struct sweep_child *sweep_child_wait(struct sweep_child *children, size_t count, const volatile int *stop, int seen) {
@@ -95,20 +111,20 @@ struct sweep_child *sweep_child_wait(struct sweep_child *children, size_t count,
         struct pollfd polled[MOST_CHILDREN];
         struct sweep_child *of[MOST_CHILDREN];
         nfds_t open = 0;
+        size_t there = 0;
         double now = tool_now(), wait_s = 1;
         for (size_t i = 0; i < count && open < MOST_CHILDREN; i++) {
             struct sweep_child *child = &children[i];
             if (child->pid == 0) continue;
-            if (ended(child)) return child;
-            if (now >= child->deadline && !child->timed_out) {
-                child->timed_out = true;
-                sweep_child_kill(child);
-            }
-            if (!child->timed_out && child->deadline - now < wait_s) wait_s = child->deadline - now;
+            there++;
+            if (ended(child, now)) return child;
+            double until = look(child, now);
+            wait_s = until < wait_s ? until : wait_s;
+            if (child->fd < 0) continue;
             of[open] = child;
             polled[open++] = (struct pollfd){child->fd, POLLIN, 0};
         }
-        if (open == 0) return NULL;
+        if (there == 0) return NULL;
         if (poll(polled, open, (int)(wait_s * 1e3) + 1) <= 0) continue;
         for (nfds_t i = 0; i < open; i++)
             if (polled[i].revents != 0) take(of[i]);
@@ -129,7 +145,7 @@ json_t *sweep_child_last(const struct sweep_child *child) {
 
 void sweep_child_end(const struct sweep_child *child, char *text, size_t capacity) {
     if (child->timed_out)
-        snprintf(text, capacity, "no result after %.0f s (--timeout)", child->deadline - child->begin);
+        snprintf(text, capacity, "no result after %.0f s (--timeout)", child->timeout);
     else if (WIFSIGNALED(child->status))
         snprintf(text, capacity, "the process died of signal %d (%s)", WTERMSIG(child->status),
                  strsignal(WTERMSIG(child->status)));

@@ -65,8 +65,9 @@ static void end(struct work *w, const char *state, const char *message) {
 
 static void fail(struct work *w, const dcpk_error *error) {
     char text[sizeof error->text + 64];
+    bool rule = error->code == DCPK_E_SPEC || error->code == DCPK_E_ARCH || error->code == DCPK_E_RESIDENCY;
     snprintf(text, sizeof text, "%s: %s", dcpk_status_name(error->code), error->text);
-    end(w, "failed", text);
+    end(w, rule ? "refused" : "failed", rule ? error->text : text); /* a template has rules of its own */
 }
 
 /* ---- stages -------------------------------------------------------------------------------------- */
