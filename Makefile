@@ -138,6 +138,13 @@ $(BUILD)/tests/libfakecuda.so: $(call obj,$(wildcard tests/drivers/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_LIBS = $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/fuzz/fuzz_ptx: FUZZ_LIBS = $(BUILD)/libdcpkcpu.a
+FUZZ_REPLAY := $(BUILD)/tests/fuzz/replay.o
+$(BUILD)/tests/test_fuzz_findings: $(BUILD)/tests/test_fuzz_findings.o $(FUZZ_REPLAY) $(filter-out %_ptx.o,$(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)) $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+$(BUILD)/tests/test_cpu_fuzz: $(BUILD)/tests/test_cpu_fuzz.o $(FUZZ_REPLAY) $(BUILD)/tests/fuzz/fuzz_ptx.o $(BUILD)/libdcpkcpu.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(OPT) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -lpthread
 .PHONY: fuzzers
 fuzzers: $(BUILD)/dcpk $(FUZZERS:%=$(BUILD)/fuzz/%)
 $(BUILD)/fuzz/%: tests/fuzz/entry.c $(BUILD)/tests/fuzz/%.o $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a $(BUILD)/libdcpkcpu.a
