@@ -41,9 +41,10 @@ void nearest_begin(struct nearest *nearest, const dcpk_spec *wanted) {
 
 void nearest_offer(struct nearest *nearest, const char *spec) {
     struct nearest_one one;
+    size_t name = strlen(nearest->wanted.kernel);
     nearest->offered++;
-    if (dcpk_spec_parse(&one.spec, spec, NULL) != DCPK_OK || strcmp(one.spec.kernel, nearest->wanted.kernel) != 0)
-        return;
+    if (strncmp(spec, nearest->wanted.kernel, name) != 0 || (spec[name] != ' ' && spec[name] != '\0')) return;
+    if (dcpk_spec_parse(&one.spec, spec, NULL) != DCPK_OK) return; /* another version's, perhaps */
     measure(&nearest->wanted, &one);
     uint32_t at = 0;
     for (; at < nearest->count; at++) {
