@@ -41,7 +41,6 @@ _dcpk() {
             case $operands in
             *key=*)
                 words="$words $("$dcpk" ls keys --plain 2>/dev/null | awk -F '\t' '{ print $1 "=" }') model= tp="
-                compopt -o nospace 2>/dev/null
                 ;;
             *CASE* | *FILE* | *PACK*) compopt -o default 2>/dev/null ;;
             esac
@@ -50,5 +49,6 @@ _dcpk() {
         ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+    case ${COMPREPLY[0]-} in *=) compopt -o nospace 2>/dev/null ;; esac
 }
 complete -F _dcpk dcpk
