@@ -1,5 +1,5 @@
-/* build.c - the life of a kernel: spec -> memory -> packs -> direct key -> manifest -> expand -> content key -> entry ->
- * lock -> assemble -> validate -> publish. Owns the order of these steps, what DCPK_JIT leaves out of it, and the
+/* build.c - the life of a kernel: spec -> memory -> packs -> direct key -> manifest -> expand -> content key -> entry
+ * -> lock -> assemble -> validate -> publish. Owns the order of these steps, what DCPK_JIT leaves out of it, and the
  * report; build_find.c knows the places, build_make.c the steps. */
 #include "gen/build.h"
 

@@ -40,8 +40,8 @@ void build_publish(struct build *b);
 /* Where the next build of the same request finds the entry. */
 void build_note(struct build *b);
 
-/* build_missed.c: NOT_FOUND: what was asked for, where it was looked for, what is nearest. why: what kept the cache from
- * being searched whole, code DCPK_OK where nothing did. */
+/* build_missed.c: NOT_FOUND: what was asked for, where it was looked for, what is nearest. why: what kept the cache
+ * from being searched whole, code DCPK_OK where nothing did. */
 dcpk_status build_missed(struct build *b, const dcpk_error *why, dcpk_error *error);
 
 #endif

@@ -80,14 +80,20 @@ void build_publish(struct build *b) {
     b->report.cached = cached;
 }
 
+/* Of many that waited for one builder, each would write what the builder has written. */
+static bool is_noted(struct build *b) {
+    char key[DIGEST_HEX];
+    return b->report.hit == HIT_FOLDER && manifest_find(&b->gen->cache, &b->direct, b->gen->expander, key) &&
+           strcmp(key, b->content.hex) == 0;
+}
+
 void build_note(struct build *b) {
     dcpk_error error;
     dcpk_error_init(&error);
-    if (b->expanded && b->report.cached &&
-        manifest_add(&b->gen->cache, &b->direct, &b->expansion, b->content.hex, &error) != DCPK_OK) {
-        if (error.code == DCPK_E_UNTRUSTED)
-            cache_warn(&b->gen->cache, &error);
-        else
-            notice_log(&b->gen->notice, DCPK_LOG_INFO, "no manifest: %s", error.text);
-    }
+    if (!b->expanded || !b->report.cached || is_noted(b)) return;
+    if (manifest_add(&b->gen->cache, &b->direct, &b->expansion, b->content.hex, &error) == DCPK_OK) return;
+    if (error.code == DCPK_E_UNTRUSTED)
+        cache_warn(&b->gen->cache, &error);
+    else
+        notice_log(&b->gen->notice, DCPK_LOG_INFO, "no manifest: %s", error.text);
 }

@@ -44,15 +44,15 @@ void notice_log(const struct notice *notice, int level, const char *format, ...)
 struct cache {
     const struct system *sys;
     const struct notice *notice;
-    char *path;         /* NULL: memory only */
-    int root;           /* descriptor of the folder, -1: not open */
-    bool opened;        /* opening was tried */
-    uint64_t max;       /* bytes that the folder may hold */
+    char *path;          /* NULL: memory only */
+    int root;            /* descriptor of the folder, -1: not open */
+    bool opened;         /* opening was tried */
+    uint64_t max;        /* bytes that the folder may hold */
     uint64_t spare[256]; /* of a group's first shard: what may be written into the group before it is looked at */
     atomic_bool own_warned, *warned; /* a failure was reported; generators beside each other share one */
-    uid_t user;         /* the effective user */
-    int64_t trusted;    /* DCPK_CACHE_TRUST_UID, -1: none */
-    dcpk_status status; /* why root is -1, DCPK_OK for memory only */
+    uid_t user;                      /* the effective user */
+    int64_t trusted;                 /* DCPK_CACHE_TRUST_UID, -1: none */
+    dcpk_status status;              /* why root is -1, DCPK_OK for memory only */
     char reason[512];
 };
 

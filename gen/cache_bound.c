@@ -1,6 +1,6 @@
 /* cache_bound.c - how much the cache folder holds. Owns the decision what goes when something is to be written: the
- * longest unused of a group of shards, never more than one group is listed. What a file's time says decides an order and
- * nothing else: a wrong clock costs a compilation. */
+ * longest unused of a group of shards, never more than one group is listed. What a file's time says decides an order
+ * and nothing else: a wrong clock costs a compilation. */
 #include "gen/cache_shard.h"
 
 #include "runtime/error.h"

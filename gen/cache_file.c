@@ -162,8 +162,8 @@ static int rename_over(const struct cache *cache, int shard, const char *tempora
  * the temporary is gone, too. */
 static int place(const struct cache *cache, int shard, const char *temporary, const char *name,
                  enum cache_write_mode mode, bool *placed, bool *exists) {
-    int rc = mode == CACHE_REPLACE ? rename_over(cache, shard, temporary, name)
-                                   : link_first(cache, shard, temporary, name);
+    int rc =
+        mode == CACHE_REPLACE ? rename_over(cache, shard, temporary, name) : link_first(cache, shard, temporary, name);
     int reason = errno;
     *exists = rc != 0 && mode == CACHE_FIRST_WINS && reason == EEXIST;
     *placed = rc == 0 || *exists;

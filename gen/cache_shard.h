@@ -1,5 +1,5 @@
-/* cache_shard.h - a shard's files: their names, what they are by name, and whether this version may remove them. For the
- * walks and the bound. Internal. */
+/* cache_shard.h - a shard's files: their names, what they are by name, and whether this version may remove them. For
+ * the walks and the bound. Internal. */
 #ifndef DCPK_GEN_CACHE_SHARD_H
 #define DCPK_GEN_CACHE_SHARD_H
 
@@ -27,8 +27,8 @@ void shard_close(const struct cache *cache, struct shard *shard);
 /* What a name is, in this shard. key: of files that have one, else "". */
 enum file_kind file_kind_of(const struct shard *shard, const char *name, char key[DIGEST_HEX]);
 
-/* In the shard with this descriptor: may this version remove it? Not what is no file, what others own, what a newer version wrote, nor a temporary whose
- * builder lives: it holds a lock on its first byte. */
+/* In the shard with this descriptor: may this version remove it? Not what is no file, what others own, what a newer
+ * version wrote, nor a temporary whose builder lives: it holds a lock on its first byte. */
 bool file_removable(const struct cache *cache, int shard, const char *name, enum file_kind kind);
 
 #endif

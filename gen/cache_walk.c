@@ -78,7 +78,8 @@ static dcpk_status find_unique(struct cache *cache, const struct shard *shard, c
     char key[DIGEST_HEX];
     found[0] = '\0';
     for (size_t n = 0; n < shard->count; n++) {
-        if (file_kind_of(shard, shard->names[n], key) != FILE_ENTRY || strncmp(key, prefix, strlen(prefix)) != 0) continue;
+        if (file_kind_of(shard, shard->names[n], key) != FILE_ENTRY || strncmp(key, prefix, strlen(prefix)) != 0)
+            continue;
         if (found[0])
             return dcpk_error_set(error, DCPK_E_ARG, "%s begins more than one key: %s and %s; give more digits", prefix,
                                   found, key);

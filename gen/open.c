@@ -87,10 +87,11 @@ static dcpk_status set_cache(struct dcpk_gen *gen, const dcpk_gen_options *optio
     uint64_t most = default_cache_max;
     int64_t trusted;
     if (e->cache_max && !size_read(e->cache_max, &most))
-        return dcpk_error_set(error, DCPK_E_ARG,
-                              "DCPK_CACHE_MAX=%s: a number of bytes, at least 1, with K, M, G or T behind it or nothing "
-                              "(DCPK_CACHE_DIR chooses the folder)",
-                              e->cache_max);
+        return dcpk_error_set(
+            error, DCPK_E_ARG,
+            "DCPK_CACHE_MAX=%s: a number of bytes, at least 1, with K, M, G or T behind it or nothing "
+            "(DCPK_CACHE_DIR chooses the folder)",
+            e->cache_max);
     dcpk_status status = read_trust(gen, &trusted, error);
     if (status != DCPK_OK) return status;
     if (options->cache_dir || e->cache_dir)

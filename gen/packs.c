@@ -59,8 +59,8 @@ static void compare(struct pack_slot *slot, struct expander *expander, const str
     if (slot->compared || dcpk_packs_info(slot->packs, 0, &info, NULL) != DCPK_OK) return;
     slot->compared = true;
     if (identity_differs(expander, info.manifest, why, sizeof why))
-        notice_log(notice, DCPK_LOG_WARNING, "the pack %s was made otherwise than this generator would, and is used: %s",
-                   slot->path, why);
+        notice_log(notice, DCPK_LOG_WARNING,
+                   "the pack %s was made otherwise than this generator would, and is used: %s", slot->path, why);
 }
 
 dcpk_image *packs_find(struct packs *packs, const dcpk_spec *spec, struct expander *expander,

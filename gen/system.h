@@ -25,8 +25,9 @@ struct system {
 };
 
 /* The real ones. lock: one byte, exclusive, without waiting (EAGAIN or EACCES when another holds it). list_folder: NUL
- * after each name, freed by the caller. stat_at: of the name itself. touch: the file was used now. poll: 1 readable or at its end, 0 timed out. wait: 0 while the child runs.
- * Descriptors are close-on-exec. Interrupted calls are restarted. */
+ * after each name, freed by the caller. stat_at: of the name itself. touch: the file was used now. poll: 1 readable or
+ * at its end, 0 timed out. wait: 0 while the child runs. Descriptors are close-on-exec. Interrupted calls are
+ * restarted. */
 extern const struct system system_calls;
 
 uint64_t system_now_ms(void); /* monotonic */

@@ -44,7 +44,7 @@ unsigned open_descriptors(void) {
 }
 
 static bool is_for_compiler(const char *name, int fd) {
-    static const char *const names[] = {"memory_file", "pipe",  "read_pipe",  "poll",
+    static const char *const names[] = {"memory_file", "pipe", "read_pipe",  "poll",
                                         "spawn",       "wait", "kill_group", "stat_path"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0) return true;

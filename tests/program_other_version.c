@@ -20,7 +20,8 @@ static int build(dcpk_gen *gen, const char *batch) {
     char text[64];
     dcpk_error_init(&error);
     snprintf(text, sizeof text, "tiny arch=sm_90a batch=%.9s", batch);
-    if (dcpk_spec_parse(&spec, text, &error) != DCPK_OK || dcpk_gen_build(gen, &spec, &image, &report, &error) != DCPK_OK)
+    if (dcpk_spec_parse(&spec, text, &error) != DCPK_OK ||
+        dcpk_gen_build(gen, &spec, &image, &report, &error) != DCPK_OK)
         return complain(&error);
     printf("%s %u %s\n", batch, report.hit, report.key);
     dcpk_image_free(image);

@@ -226,6 +226,27 @@ START_TEST(driver_compiles_in_a_primary_context_and_leaves_none) {
 }
 END_TEST
 
+/* numba-cuda#163 and its kin: the driver would only say UNSUPPORTED_PTX_VERSION. */
+START_TEST(driver_older_than_the_ptx_is_refused_with_both_versions) {
+    dcpk_error error;
+    char copy[128], path[160];
+    size_t length = 0;
+    snprintf(copy, sizeof copy, "%s/libcuda.so.1", place); /* a driver of its own, which says another version */
+    char *bytes = get_file(fake_driver_path(), &length);
+    ck_assert_ptr_nonnull(bytes);
+    put_file(copy, bytes, length);
+    free(bytes);
+    setenv("FAKE_DRIVER", "version=12040", 1);
+    setenv("DCPK_LIBCUDA", copy, 1);
+    snprintf(path, sizeof path, "%s/tiny.ptx.lua", template_folder);
+    put_text(path, "need { ptx = \"8.5\", target = \"sm_90\" }\nkernel { grid = { 1 }, block = { 32 }, params = {} }\n"
+                   "|   griddepcontrol.wait;\n|   ret;\n");
+    tiny_fails("driver", DCPK_E_TOOLCHAIN, "its PTX is of ISA 8.5, which needs a compiler of CUDA 12.5 or newer", &error);
+    ck_assert_msg(strstr(error.text, "this is driver 12.4") != NULL, "%s", error.text);
+    unsetenv("FAKE_DRIVER");
+}
+END_TEST
+
 START_TEST(another_toolchain_is_another_key) {
     char keys[BACKENDS][33];
     for (int i = 0; i < BACKENDS; i++) {
@@ -369,6 +390,7 @@ int main(void) {
     tcase_add_test(tc, library_that_is_nowhere_is_said_to_be_where_it_was_looked_for);
     tcase_add_test(tc, driver_builds_only_for_a_device_that_is_there);
     tcase_add_test(tc, driver_compiles_in_a_primary_context_and_leaves_none);
+    tcase_add_test(tc, driver_older_than_the_ptx_is_refused_with_both_versions);
     tcase_add_test(tc, another_toolchain_is_another_key);
     tcase_add_test(tc, auto_takes_the_first_that_is_there);
     tcase_add_test(tc, auto_without_any_names_all);

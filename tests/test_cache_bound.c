@@ -134,7 +134,7 @@ START_TEST(cache_bound_removes_the_longest_unused_first) {
     ck_assert(!has_entry(keys[2]));
     ck_assert(has_entry(keys[6]) && has_entry(keys[5]));
     ck_assert_uint_le(bytes_held(), max);
-    ck_assert_uint_lt(count_files(".manifest"), 7); /* those that nobody used have gone before any entry */
+    ck_assert_uint_lt(count_files(".manifest"), 7);  /* those that nobody used have gone before any entry */
     ck_assert_uint_eq(build_bounded(max, 6).hit, 2); /* whose manifest is gone: by content */
 }
 END_TEST
@@ -191,8 +191,13 @@ static void strange_path(char *path, const char *name) {
 }
 
 START_TEST(cache_bound_leaves_what_it_does_not_know) {
-    static const char *const files[] = {"!notes.txt", "!lock", ".tmp-notes", ".tmp-0123456789abcdeX", "!..dcpk",
-                                        "ff.dcpk", "ffffffffffffffffffffffffffffff.dcpk.bak",
+    static const char *const files[] = {"!notes.txt",
+                                        "!lock",
+                                        ".tmp-notes",
+                                        ".tmp-0123456789abcdeX",
+                                        "!..dcpk",
+                                        "ff.dcpk",
+                                        "ffffffffffffffffffffffffffffff.dcpk.bak",
                                         "FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF.dcpk"};
     enum { FILES = sizeof files / sizeof files[0] };
     char paths[FILES][256], newer[256], link_path[256], folder[256];

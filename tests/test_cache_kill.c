@@ -1,6 +1,6 @@
-/* test_cache_kill.c - eight builders over one cache folder, evicting and now and then clearing it, are killed by SIGKILL
- * at 200 random (seeded) moments: no living builder fails, nothing damaged is left, nobody waits for the dead, and what
- * they left half-written goes when it is a day old. */
+/* test_cache_kill.c - eight builders over one cache folder, evicting and now and then clearing it, are killed by
+ * SIGKILL at 200 random (seeded) moments: no living builder fails, nothing damaged is left, nobody waits for the dead,
+ * and what they left half-written goes when it is a day old. */
 #include "tests/building.h"
 
 #include <check.h>
@@ -57,7 +57,8 @@ static void build_forever(uint64_t seed) {
         int batch = 1 + (int)(next_random(&seed) % BATCHES);
         dcpk_gen *gen = open_bounded(bound);
         dcpk_error_init(&error);
-        if (next_random(&seed) % 64 == 0 && dcpk_cache_clear(gen, NULL, &error) != DCPK_OK) note_failure("clear", &error);
+        if (next_random(&seed) % 64 == 0 && dcpk_cache_clear(gen, NULL, &error) != DCPK_OK)
+            note_failure("clear", &error);
         dcpk_spec spec;
         if (try_tiny(gen, batch, &image, &report, &error) != DCPK_OK)
             note_failure("build", &error);

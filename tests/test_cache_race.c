@@ -1,5 +1,6 @@
 /* test_cache_race.c - many processes, one key: one compilation, one entry, equal images, nothing left behind; and no
  * holder of a lock, dead or alive, holds anybody up for long. */
+#include "gen/cache.h"
 #include "tests/building.h"
 
 #include <check.h>
@@ -19,7 +20,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { MAX_RACERS = 64 };
+enum { MAX_RACERS = 64, ROUNDS = 50 };
 
 struct racer {
     int32_t status;
@@ -133,16 +134,54 @@ START_TEST(cache_cold_processes_compile_once) {
 }
 END_TEST
 
+/* One process of many with the same number: ROUNDS kernels, each begun by all at once. */
+static void run_rounds(pthread_barrier_t *barrier, int number) {
+    if (geteuid() == 0 && unshare(CLONE_NEWPID) == 0) {
+        pid_t inner = fork();
+        if (inner != 0) {
+            int status = 1;
+            waitpid(inner, &status, 0);
+            _exit(status != 0);
+        }
+    }
+    for (int round = 1; round <= ROUNDS; round++) {
+        struct racer one = {0};
+        pthread_barrier_wait(barrier);
+        race_once(&one, round, 60000);
+        if (one.status != DCPK_OK) racers[number] = one;
+        if (one.status != DCPK_OK || one.digest == 0 || !one.cached) racers[number].compiled = 1000;
+    }
+    _exit(0);
+}
+
 START_TEST(cache_processes_with_equal_numbers_leave_one_entry_and_no_temporary) {
+    pid_t children[MAX_RACERS];
+    pthread_barrierattr_t attributes;
     if (!have_ptxas()) return;
     give_orders("mode good\n");
-    for (int batch = 1; batch <= 4; batch++) {
-        race(MAX_RACERS, batch, 60000, true);
-        ck_assert_uint_eq(count_files(".dcpk"), (unsigned)batch);
-        ck_assert_uint_eq(count_files(".manifest"), (unsigned)batch);
-        ck_assert_uint_eq(count_temporaries(), 0);
+    pthread_barrier_t *barrier = mmap(NULL, sizeof *barrier, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(barrier, MAP_FAILED);
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    ck_assert_int_eq(pthread_barrier_init(barrier, &attributes, MAX_RACERS), 0);
+    memset(racers, 0, MAX_RACERS * sizeof *racers);
+    fflush(NULL);
+    for (int i = 0; i < MAX_RACERS; i++) {
+        children[i] = fork();
+        ck_assert_int_ge(children[i], 0);
+        if (children[i] == 0) run_rounds(barrier, i);
     }
-    ck_assert_uint_eq(starts_of("assemble"), 4);
+    for (int i = 0; i < MAX_RACERS; i++) {
+        int status = 0;
+        ck_assert_int_eq(waitpid(children[i], &status, 0), children[i]);
+        ck_assert_int_eq(status, 0);
+        ck_assert_msg(racers[i].compiled == 0, "process %d: %s", i, racers[i].text);
+    }
+    munmap(barrier, sizeof *barrier);
+    ck_assert_uint_eq(count_files(".dcpk"), ROUNDS);
+    ck_assert_uint_eq(count_files(".manifest"), ROUNDS);
+    ck_assert_uint_eq(count_temporaries(), 0);
+    ck_assert_uint_eq(starts_of("assemble"), ROUNDS);
 }
 END_TEST
 
@@ -232,6 +271,25 @@ START_TEST(cache_generators_of_one_process_compile_once) {
 }
 END_TEST
 
+START_TEST(cache_lock_keeps_its_file_through_a_thousand_cycles) {
+    struct notice notice = {0};
+    struct cache cache;
+    struct stat first, now;
+    char path[160];
+    static const char key[] = "ab0123456789abcdef0123456789abcd";
+    ck_assert(cache_init(&cache, &system_calls, &notice, cache_folder, -1));
+    snprintf(path, sizeof path, "%s/ab/lock", cache_folder);
+    for (int i = 0; i < 1000; i++) {
+        int lock = cache_lock(&cache, key, 0);
+        ck_assert_int_ge(lock, 0);
+        ck_assert_int_eq(stat(path, i == 0 ? &first : &now), 0);
+        ck_assert(i == 0 || (now.st_ino == first.st_ino && now.st_size == 0));
+        cache_unlock(&cache, lock);
+    }
+    cache_close(&cache);
+}
+END_TEST
+
 START_TEST(cache_lock_files_are_permanent) {
     struct stat first, now;
     dcpk_build_report report;
@@ -262,6 +320,7 @@ int main(void) {
     tcase_add_test(tcase, cache_waiter_goes_on_when_the_lock_holder_is_killed);
     tcase_add_test(tcase, cache_waiter_builds_itself_when_its_patience_ends);
     tcase_add_test(tcase, cache_generators_of_one_process_compile_once);
+    tcase_add_test(tcase, cache_lock_keeps_its_file_through_a_thousand_cycles);
     tcase_add_test(tcase, cache_lock_files_are_permanent);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -1,7 +1,7 @@
 /* test_cache_sweep.c - every system call of gen's work on a cache fails once, with each of several reasons: cold and
- * warm builds, a damaged entry replaced, eviction, and the walks. A build gives the right image, or where the compiler's
- * own call failed, a clean error; nothing damaged, no descriptor and no temporary stays, and the next build is right.
- * The compiler is played (faulty_system.h): a sweep makes thousands of builds. */
+ * warm builds, a damaged entry replaced, eviction, and the walks. A build gives the right image, or where the
+ * compiler's own call failed, a clean error; nothing damaged, no descriptor and no temporary stays, and the next build
+ * is right. The compiler is played (faulty_system.h): a sweep makes thousands of builds. */
 #include "tests/building.h"
 #include "tests/faulty_system.h"
 
@@ -171,7 +171,8 @@ static void sweep(const char *what, void (*act)(void), unsigned least) {
         n++;
         failures = 0;
         fault.vain = false;
-        for (size_t r = 0; r < REASONS && !fault.vain; r++) { /* a call that fails by itself fails for one reason more */
+        for (size_t r = 0; r < REASONS && !fault.vain;
+             r++) { /* a call that fails by itself fails for one reason more */
             restore_cache();
             log_reset();
             unsigned descriptors = open_descriptors();

@@ -1,5 +1,5 @@
-/* test_gen_warm.c - many specs at once: each built once and in parallel, results in the generator's memory, shown and logged
- * in the caller's thread; failures do not stop the others; the provider's prepare is the same. */
+/* test_gen_warm.c - many specs at once: each built once and in parallel, results in the generator's memory, shown and
+ * logged in the caller's thread; failures do not stop the others; the provider's prepare is the same. */
 #include "tests/building.h"
 
 #include <dcpk/pack.h>
@@ -193,8 +193,8 @@ START_TEST(warm_without_a_compiler_fails_each_with_the_reason) {
     dcpk_error error;
     dcpk_error_init(&error);
     set_range(1, 6);
-    dcpk_gen_options options = {.size = sizeof options, .template_path = template_folder, .cache_dir = "",
-                                .ptxas = "/nowhere/ptxas"};
+    dcpk_gen_options options = {
+        .size = sizeof options, .template_path = template_folder, .cache_dir = "", .ptxas = "/nowhere/ptxas"};
     dcpk_gen *gen = NULL;
     ck_assert_int_eq(dcpk_gen_open(&options, &gen, NULL), DCPK_OK);
     ck_assert_int_eq(dcpk_gen_warm(gen, specs, 6, 4, see, &seen, &error), DCPK_E_TOOLCHAIN);

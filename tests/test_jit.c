@@ -244,9 +244,9 @@ START_TEST(jit_miss_names_spec_key_layers_and_the_nearest_entries) {
     ck_assert_int_eq(unlink(path), 0);
     gen = open_with((struct opening){.jit = "never", .packs = pack_path});
     ck_assert_int_eq(try_tiny(gen, 8, &image, NULL, &error), DCPK_E_NOT_FOUND);
-    expect_words(error.text, (const char *[]){"'tiny arch=sm_90a batch=8'", key, pack_path, cache_folder,
-                                              "by request and by content", "nearest of 4 entries",
-                                              "batch=7, not batch=8", NULL});
+    expect_words(error.text,
+                 (const char *[]){"'tiny arch=sm_90a batch=8'", key, pack_path, cache_folder,
+                                  "by request and by content", "nearest of 4 entries", "batch=7, not batch=8", NULL});
     dcpk_gen_close(gen);
 }
 END_TEST
@@ -356,9 +356,11 @@ static void expect_word(const char *name, const char *value, dcpk_status wanted)
 
 START_TEST(jit_words_of_the_environment_are_checked) {
     static const char *const good[] = {"2G", "512M", "1", "123456789", "64k", "1T", ""};
-    static const char *const bad[] = {"0",    "-1",    "1.5G", "2X",       "2GG",  "G",
-                                      " 2G",  "2 G",   "0G",   "4194305T", "2GB",  "99999999999999999999",
-                                      "0x10", "many", "5000000000000000000"};
+    static const char *const bad[] = {"0",        "-1",   "1.5G",
+                                      "2X",       "2GG",  "G",
+                                      " 2G",      "2 G",  "0G",
+                                      "4194305T", "2GB",  "99999999999999999999",
+                                      "0x10",     "many", "5000000000000000000"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         expect_word("DCPK_CACHE_MAX", good[i], DCPK_OK);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
