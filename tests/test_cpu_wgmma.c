@@ -84,6 +84,10 @@ static const struct wgmma_case cases[] = {
     {"f32.f16.f16", 48, 2, 1, .swizzle_b = 128, .contents = 'f', .registers = true},
     {"f32.f16.f16", 16, 4, 50, 64, 64, .contents = 'f'},
     {"f32.e4m3.e4m3", 8, 4, 50, 128, 64, .contents = 'p'},
+    /* swizzle patterns that begin where their base offset says; a leading offset that K-major swizzles do not use */
+    {"f32.e4m3.e4m3", 8, 4, 1, 128, 128, .contents = 'f', .skew = 384, .base = 3},
+    {"f32.f16.f16", 24, 2, 1, 128, 64, .contents = 'f', .trans_b = true, .skew = 640, .base = 5},
+    {"f32.e4m3.e4m3", 64, 4, 1, 128, 128, .contents = 'f', .leading = 4096},
     {"s32.s8.s8", 32, 2, 1, 128, 128, .contents = 'r'},
     {"s32.u8.s8", 16, 1, 1, 64, 32, .contents = 'r', .fresh = true},
     {"s32.s8.u8", 224, 1, 1, 0, 0, .contents = 'r'},

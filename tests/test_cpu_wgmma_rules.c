@@ -80,11 +80,14 @@ static const char *const allowed[] = {
           "@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [G], 2048, [full];"
           "mbarrier.arrive.shared.b64 X, [full];" WAIT_FOR("full") FENCE GO DONE,
     /* an empty group; a wait for none */
-    READY FENCE COMMIT GO COMMIT COMMIT WAIT("2") WAIT("0") "st.global.f32 [O], d0;",
+    READY FENCE COMMIT GO COMMIT COMMIT WAIT("1000") WAIT("2") WAIT("0") "st.global.f32 [O], d0;",
     /* rows of A that nobody has written: the results of the others */
     "setp.lt.u32 q, t, 64; @q st.shared.v4.b32 [s], {a0, a0, a0, a0}; @q st.shared.v4.b32 [s+1024], {a0, a0, a0, a0};"
     "st.shared.v4.b32 [s+2048], {t, t, t, t}; fence.proxy.async; bar.sync 0; or.b64 A, A, 0; " FENCE GO DONE
     "st.global.f32 [O], d0;",
+    /* f32 in registers without a type */
+    READY FENCE "setp.eq.u32 q, w, 9; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {a0, a1, a2, a3}, A, B, !q, 1, "
+                "1, 0, 0;" DONE "st.global.u32 [O], a0;",
     /* integers, halves */
     READY FENCE "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8.satfinite {a0, a1, a2, a3}, A, B, 1;"
                 "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {h0, h1}, A, B, 1, 1, -1, 0, 0;" DONE
@@ -246,8 +249,8 @@ static const struct {
      "imm-trans-b, is 0 or 1"},
     {"wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {d0, d1, d2, d3}, t, B, 1, 1, 1;", "matrix descriptor"},
     {"wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {d0, d1, d2, d3}, A, B, t, 1, 1;", "a predicate is expected"},
-    {"wgmma.wait_group.sync.aligned 8;", "from 0 to 7"},
-    {"wgmma.wait_group.sync.aligned t;", "from 0 to 7"},
+    {"wgmma.wait_group.sync.aligned -1;", "a constant from 0 on"},
+    {"wgmma.wait_group.sync.aligned t;", "a constant from 0 on"},
     {"wgmma.wait_group.sync.aligned;", "is expected"},
     {"wgmma.fence.sync.aligned 0;", "no operand is expected"},
     {"wgmma.fence.sync;", "not supported in this form"},

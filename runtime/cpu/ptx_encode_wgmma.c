@@ -19,8 +19,8 @@ void encode_wgmma_group(struct loader *l, const struct insn *insn, struct op *op
         insn_fail(l, insn, wait ? "the number of groups that may go on is expected" : "no operand is expected");
     op->kind = SYNC_WARP;
     if (!wait) return;
-    if (insn->operands[0].kind != O_INTEGER || insn->operands[0].bits > 7)
-        insn_fail(l, insn, "the number of groups that may go on is a constant from 0 to 7");
+    if (insn->operands[0].kind != O_INTEGER || insn->operands[0].bits > INT32_MAX)
+        insn_fail(l, insn, "the number of groups that may go on is a constant from 0 on");
     op->imm = (s64)insn->operands[0].bits;
 }
 
