@@ -31,7 +31,9 @@ static bool compiled;
 static void setup(void) {
     shell_setup();
     FILE *file = fopen("driver.c", "w");
-    ck_assert(file != NULL && fputs(driver, file) >= 0 && fclose(file) == 0);
+    ck_assert_ptr_nonnull(file);
+    int put = fputs(driver, file);
+    ck_assert(fclose(file) == 0 && put >= 0);
     sh("cc --version >/dev/null 2>&1");
     compiled = last.code == 0;
     if (!compiled) {
@@ -81,10 +83,13 @@ START_TEST(times_and_floors_stand_in_the_rows_of_kernels_that_can_be_launched_al
                 without++;
             }
             if (decode) /* two requests of 40 and the last step's two tokens, over the ranks */
-                ck_assert_double_eq_tol(number_of(kernel, "bytes"), 2 * 42 / dcp * 576.0, 1e-6);
+                ck_assert_double_eq_tol(number_of(kernel, "bytes"), 84.0 / dcp * 576, 1e-6);
         }
         json_decref(row);
     }
+    sh("test $(grep -c '<circle[^>]*><title>' swept/ratio.svg) = 4 && tail -n 1 swept/ratio.svg"); /* a dot each */
+    expect_code(0);
+    ck_assert_str_eq(last.out, "</svg>\n");
     ck_assert_int_eq(timed, 4);   /* mla_query, mla_decode, dcp_value; mla_decode */
     ck_assert_int_eq(without, 3); /* mla_query, query_wait, dcp_value */
 }

@@ -314,16 +314,25 @@ static bool run_points(const struct command_line *line, struct plan *plan) {
 
 /* ---- the end ------------------------------------------------------------------------------------- */
 
+/* NULL: nothing to write. */
+static bool write_text(const struct command_line *line, const struct plan *plan, const char *name, const char *text) {
+    size_t room = strlen(plan->store.folder) + strlen(name) + 2;
+    char *path = must(malloc(room));
+    snprintf(path, room, "%s/%s", plan->store.folder, name);
+    bool good = text == NULL || output_write(line, path, text, strlen(text));
+    free(path);
+    return good;
+}
+
 static enum exit_code report(const struct command_line *line, const struct plan *plan) {
-    size_t room = strlen(plan->store.folder) + 16;
-    char *text = sweep_report_text(&plan->store, &plan->points, plan->request.cuda), *path = must(malloc(room));
-    snprintf(path, room, "%s/report.txt", plan->store.folder);
-    bool good = output_write(line, path, text, strlen(text));
+    char *text = sweep_report_text(&plan->store, &plan->points, plan->request.cuda);
+    char *plot = sweep_plot(&plan->store, &plan->points);
+    bool good = write_text(line, plan, "report.txt", text) && write_text(line, plan, "ratio.svg", plot);
     if (line->values[OPT_JSON] != NULL)
         json_print(sweep_report_json(&plan->store, &plan->points, plan->request.cuda), stdout);
     else
         fputs(text, stdout);
-    free(path);
+    free(plot);
     free(text);
     struct sweep_totals t = sweep_count(&plan->store, &plan->points);
     if (t.left > 0) complain(line, "%zu points are left: the same command goes on with them", t.left);
@@ -357,21 +366,20 @@ const struct command command_sweep = {
     .operands = "--model LIST -o DIR [key=value...]",
     .summary = "run layers over lists of shapes, compare and time each, keep every result",
     .help =
-        "A point is one element of each list. Each is a layer that is made, built, run on every rank and compared "
-        "with the FP64\n"
+        "A point is one element of each list. Each is a layer that is made, built, run on every rank and compared with "
+        "the FP64\n"
         "reference, in a process of its own: what crashes or hangs is a result, too. Points that a rule refuses are "
         "results with\n"
         "the rule. DIR/results.jsonl has one line a point, DIR/sweep.json what was asked for, DIR/report.txt the "
         "table.\n"
         "The same command again does what is missing; a line taken out of results.jsonl is done again.\n"
-        "On cuda: times by graph replay, beside their floors. The CPU device has no times: correctness and "
-        "instruction counts.\n"
+        "On cuda: times by graph replay, beside their floors, and DIR/ratio.svg. The CPU device has no times: "
+        "correctness and\n"
+        "instruction counts. The reference takes its time: about 10 us a step for each head of the group and cached "
+        "token.\n"
         "An interrupt ends the sweep after the points that run, a second one at once. Ends with 1 when a point was "
         "wrong or\n"
-        "failed, with 4 when points are left, with 2 when every point is refused. The reference takes its time: about "
-        "10 "
-        "us a step\n"
-        "for each head of the group and cached token.\n",
+        "failed, with 4 when points are left, with 2 when every point is refused.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,

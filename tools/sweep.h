@@ -2,8 +2,8 @@
  *
  * cmd_sweep.c reads the command line and drives; sweep_points.c has lists and rules, sweep_store.c the folder,
  * sweep_child.c processes, sweep_probe.c device, toolchain and templates, sweep_point.c one point, sweep_time.c its
- * times on hardware, sweep_report.c the table. A point is a line of results.jsonl, a struct sweep_point and a child
- * process in turn. */
+ * times on hardware, sweep_report.c the table, sweep_plot.c the picture. A point is a line of results.jsonl, a struct
+ * sweep_point and a child process in turn. */
 #ifndef TOOLS_SWEEP_H
 #define TOOLS_SWEEP_H
 
@@ -126,6 +126,8 @@ dcpk_status sweep_time(struct layer_run *run, const struct layer_case *layer, bo
 /* The table of these points and what it means, as text (malloc'd) or JSON. left: points without a row. */
 char *sweep_report_text(const struct sweep_store *store, const struct sweep_points *points, bool cuda);
 json_t *sweep_report_json(const struct sweep_store *store, const struct sweep_points *points, bool cuda);
+/* sweep_plot.c: ratio to the floor over the context, as SVG (malloc'd); NULL: nothing was timed. */
+char *sweep_plot(const struct sweep_store *store, const struct sweep_points *points);
 struct sweep_totals {
     size_t right, wrong, failed, refused, left;
 };
