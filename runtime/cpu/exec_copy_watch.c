@@ -238,7 +238,7 @@ static bool all_unmarked(const struct barriers *state, u32 m, const u64 *address
         u64 offset = address[l] - SHARED_BASE;
         any |= (u32)a->marks[offset / GRANULE] | a->marks[(offset + bytes - 1) / GRANULE];
     }
-    return !any;
+    return !(any & ~(u32)MARK_WGMMA); /* with wgmma writes are watched: this is a read */
 }
 
 bool copies_permit_each(struct exec *x, u32 m, const u64 *address, unsigned bytes, enum access access) {
