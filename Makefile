@@ -163,7 +163,7 @@ $(BUILD)/tests/pack_layer: $(BUILD)/libdcpk.so.$(SOVERSION)
 # A version of the future, which shares a cache folder with this one: another generator, the next image format.
 OTHER := $(patsubst %,$(BUILD)/other/%.o,gen/key gen/cache_shard runtime/image runtime/image_write)
 $(BUILD)/other/%.o: %.c
-	$(call say,CC,$< (other version))
+	$(call say,CC,"$< (other version)")
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -DDCPK_GENERATOR_ID='"another"' -DDCPK_IMAGE_FORMAT=2 -c -o $@ $<
 $(BUILD)/tests/other_version: LIBS = $(LUA_LIB) -lm -ldl -lpthread

@@ -5,9 +5,11 @@
 
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,6 +127,36 @@ START_TEST(cache_full_disk_is_one_warning_for_many_builds) {
 }
 END_TEST
 
+static volatile sig_atomic_t alarms;
+static void on_alarm(int number) {
+    (void)number;
+    alarms++;
+}
+
+START_TEST(cache_builds_go_on_through_a_storm_of_signals) {
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    struct sigaction action = {.sa_handler = on_alarm}; /* no SA_RESTART: calls end with EINTR */
+    ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
+    const struct itimerval storm = {{0, 300}, {0, 300}}, calm = {0};
+    unsigned before = open_descriptors();
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
+    for (int round = 0; round < 40; round++) {
+        dcpk_build_report report;
+        dcpk_gen *gen = open_gen(fake_path);
+        dcpk_image_free(build_tiny(gen, 1 + round / 2, &report));
+        ck_assert_uint_eq(report.hit, round % 2 ? 2 : 0);
+        ck_assert_uint_eq(report.cached, 1);
+        dcpk_gen_close(gen);
+    }
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &calm, NULL), 0);
+    ck_assert_int_gt(alarms, 40);
+    ck_assert_msg(logged.warnings == 0, "%s", logged.all);
+    ck_assert_uint_eq(open_descriptors(), before);
+    ck_assert_uint_eq(count_temporaries(), 0);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("cache_faults");
     TCase *tcase = tcase_create("faults");
@@ -133,6 +165,7 @@ int main(void) {
     tcase_add_test(tcase, cache_build_survives_the_failure_of_any_one_system_call);
     tcase_add_test(tcase, cache_trouble_of_network_file_systems_costs_one_warning);
     tcase_add_test(tcase, cache_full_disk_is_one_warning_for_many_builds);
+    tcase_add_test(tcase, cache_builds_go_on_through_a_storm_of_signals);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
