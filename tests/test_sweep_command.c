@@ -407,6 +407,19 @@ START_TEST(a_point_that_cannot_be_built_or_takes_too_long_does_not_stop_the_othe
 }
 END_TEST
 
+START_TEST(a_process_that_dies_is_a_failed_point) {
+    static const char *const point = "model=kimi-linear tp=32 dcp=1 batch=1 q=1 context=300000";
+    sh("(ulimit -t 1; " SMALL "--context 300000,ragged:4 -o swept)"); /* a second of processor time each */
+    expect_code(1);
+    json_t *rows = results("swept"), *row = json_object_get(rows, point);
+    ck_assert_uint_eq(json_object_size(rows), 2);
+    ck_assert_str_eq(text_of(row, "state"), "failed");
+    ck_assert_str_eq(text_of(row, "stage"), "making the layer");
+    ck_assert_msg(strstr(text_of(row, "message"), "died of signal") != NULL, "%s", text_of(row, "message"));
+    json_decref(rows);
+}
+END_TEST
+
 START_TEST(no_compiler_is_code_3) {
     sh("DCPK_PTXAS=/nonexistent/ptxas " FEW "-o swept");
     ck_assert_msg(last.code == 3, "code %d: %s", last.code, last.err);
@@ -431,6 +444,7 @@ int main(void) {
     tcase_add_test(tests, another_request_into_the_folder_is_refused_and_names_the_difference);
     tcase_add_test(tests, a_wrong_kernel_makes_its_points_wrong_and_the_code_1);
     tcase_add_test(tests, a_point_that_cannot_be_built_or_takes_too_long_does_not_stop_the_others);
+    tcase_add_test(tests, a_process_that_dies_is_a_failed_point);
     tcase_add_test(tests, no_compiler_is_code_3);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
