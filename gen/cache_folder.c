@@ -4,7 +4,6 @@
 
 #include "runtime/error.h"
 #include "runtime/trust.h"
-#include "runtime/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -19,15 +19,9 @@ dcpk_image *memory_find(struct memory *memory, const char *spec, bool *cached) {
     return row->image;
 }
 
-static size_t bytes_of(const struct memory_row *row) {
-    size_t length = 0;
-    dcpk_image_bytes(row->image, &length);
-    return length + strlen(row->spec);
-}
-
 static void drop(struct memory *memory, size_t index) {
     struct memory_row *row = &memory->rows[index];
-    memory->bytes -= bytes_of(row);
+    memory->bytes -= row->bytes;
     free(row->spec);
     dcpk_image_free(row->image);
     memory->count--;
@@ -48,11 +42,13 @@ void memory_add(struct memory *memory, const char *spec, dcpk_image *image, bool
     char *text = memory->rows ? strdup(spec) : NULL;
     if (!text) return;
     struct memory_row row = {.spec = text, .image = image, .cached = cached, .used = ++memory->clock};
+    dcpk_image_bytes(image, &row.bytes);
+    row.bytes += strlen(spec);
     dcpk_image_ref(image);
-    while (memory->count > 0 && (memory->count >= MEMORY_IMAGES || memory->bytes + bytes_of(&row) > MEMORY_BYTES))
+    while (memory->count > 0 && (memory->count >= MEMORY_IMAGES || memory->bytes + row.bytes > MEMORY_BYTES))
         drop_oldest(memory);
     memory->rows[memory->count++] = row;
-    memory->bytes += bytes_of(&row);
+    memory->bytes += row.bytes;
 }
 
 void memory_free(struct memory *memory) {

@@ -7,11 +7,12 @@
 
 #include <stdbool.h>
 
-enum { MEMORY_IMAGES = 1024, MEMORY_BYTES = 256 << 20 };
+enum { MEMORY_IMAGES = 4096, MEMORY_BYTES = 256 << 20 };
 
 struct memory_row {
     char *spec; /* canonical text of the resolved spec; owned */
     dcpk_image *image;
+    size_t bytes;
     bool cached;   /* the cache folder held it when it was added */
     uint64_t used; /* counts lookups: the lowest is the oldest */
 };

@@ -14,6 +14,19 @@
 #include <unistd.h>
 
 enum { MOST = 64 };
+
+extern char **environ;
+
+/* Calls made by the code under test: this definition stands in front of libc's. */
+static _Atomic long getenv_calls;
+char *getenv(const char *name) {
+    if (strncmp(name, "CK_", 3) != 0) getenv_calls++; /* Check reads its own for every assertion */
+    size_t length = strlen(name);
+    for (char **row = environ; row != NULL && *row != NULL; row++)
+        if (strncmp(*row, name, length) == 0 && (*row)[length] == '=') return *row + length + 1;
+    return NULL;
+}
+
 static dcpk_spec specs[MOST];
 
 static dcpk_gen *open_here(const char *cache, const char *jit, const char *packs, dcpk_log_fn *log) {
@@ -294,6 +307,36 @@ START_TEST(warm_is_the_providers_prepare_and_threads_share_it) {
 }
 END_TEST
 
+static void *change_environment(void *stop) {
+    for (int i = 0; !*(_Atomic int *)stop; i++) {
+        char value[32];
+        snprintf(value, sizeof value, "%d", i % 1000);
+        setenv("DCPK_CACHE_MAX", value, 1);
+        setenv("DCPK_JIT", i % 2 ? "never" : "nonsense", 1);
+    }
+    return NULL;
+}
+
+/* mori#548: a getenv beside another thread's setenv is a race. */
+START_TEST(warm_reads_no_environment_once_the_generator_is_open) {
+    pthread_t thread;
+    _Atomic int stop = 0;
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    set_range(1, 16);
+    dcpk_gen *gen = open_here(cache_folder, NULL, NULL, NULL);
+    ck_assert_int_gt(getenv_calls, 0); /* they are counted */
+    long before = getenv_calls;
+    ck_assert_int_eq(pthread_create(&thread, NULL, change_environment, &stop), 0);
+    ck_assert_int_eq(dcpk_gen_warm(gen, specs, 16, 4, NULL, NULL, NULL), DCPK_OK);
+    dcpk_image_free(build_tiny(gen, 40, NULL));
+    stop = 1;
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(getenv_calls, before);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("gen_warm");
     TCase *tcase = tcase_create("warm");
@@ -308,6 +351,7 @@ int main(void) {
     tcase_add_test(tcase, warm_takes_from_packs_and_the_cache_what_is_there);
     tcase_add_test(tcase, warm_arguments_are_checked);
     tcase_add_test(tcase, warm_is_the_providers_prepare_and_threads_share_it);
+    tcase_add_test(tcase, warm_reads_no_environment_once_the_generator_is_open);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

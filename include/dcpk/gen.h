@@ -27,8 +27,8 @@ typedef struct dcpk_gen_options {
     dcpk_log_fn *log;
     void *log_self;
     /* Which layers a build may use: "auto": packs, then the cache, then compile; "never": packs, then the cache, never
-     * a compiler; "force": compile, whatever packs and cache hold, and replace the cache's entry. NULL: $DCPK_JIT, then
-     * auto. */
+     * a compiler; "force": compile, whatever packs and cache hold, once a spec and generator, and replace the cache's
+     * entry. NULL: $DCPK_JIT, then auto. */
     const char *jit;
     const char *aot_path; /* colon list of packs; NULL: $DCPK_AOT_PATH; "": none. A pack made from other templates or by
                              another version is used, with one warning that says so */
