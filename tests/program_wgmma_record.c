@@ -1,6 +1,8 @@
 /* program_wgmma_record.c - runs the products of wgmma_record.h on a driver and prints what they gave, as
- * tests/golden/wgmma_h200.txt keeps it. DCPK_TEST_DEVICE=cuda for hardware (sm_90), else the CPU device. Option:
- * --ptx N prints the text of case N instead, for a look at what an assembler says. */
+ * tests/golden/wgmma_h200.txt keeps it: on a machine with an H200, some seconds,
+ *   DCPK_TEST_DEVICE=cuda build/tests/wgmma_record >tests/golden/wgmma_h200.txt
+ * test_cpu_wgmma then holds the CPU device against it, bit by bit. Without DCPK_TEST_DEVICE the CPU device itself runs.
+ * Option: --ptx N prints the text of case N instead, for a look at what an assembler says. */
 #include "runtime/device.h"
 #include "tests/wgmma_record.h"
 

@@ -31,21 +31,28 @@ enum { SEEDS = 20 };
 #define WAIT(n) "wgmma.wait_group.sync.aligned " n "; "
 #define DONE COMMIT WAIT("0")
 #define ALL READY FENCE GO DONE
+/* in clusters of two: rank is c; far: tile of CTA 0 */
+#define CLUSTER                                                                                                        \
+    ".reg .b32 c, far; mov.u32 c, %cluster_ctarank; mov.u32 far, tile; mapa.shared::cluster.u32 far, far, 0;"          \
+    "setp.ne.u32 q, c, 0; " READY MEET
+#define MEET "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; "
 #define WAIT_FOR(b) "L" b ": mbarrier.try_wait.parity.shared.b64 r, [" b "], 0; @!r bra L" b "; "
 
 static cu_ptr out_at, g_at;
 
 static cu_result run_in(const char *body, dcpkcpu_options options, unsigned threads) {
     char *text = NULL;
+    bool pair = strstr(body, "mapa") != NULL;
     ck_assert_int_ge(
-        asprintf(&text,
-                 "%s.visible .entry f(.param .u64 out, .param .u64 g, .param .u64 n, .param .u64 m) {\n%s%s\nret; }\n",
-                 HEAD, SETUP, body),
+        asprintf(
+            &text,
+            "%s.visible .entry f(.param .u64 out, .param .u64 g, .param .u64 n, .param .u64 m) %s {\n%s%s\nret; }\n",
+            HEAD, pair ? ".reqnctapercluster 2" : "", SETUP, body),
         0);
     machine_with(options);
     out_at = words(4096, 0);
     g_at = words(4096, 0x3C003C00);
-    launch(function_of_text(text, "f"), 1, threads, NULL, false, out_at, g_at, 0, 0);
+    launch(function_of_text(text, "f"), pair ? 2 : 1, threads, NULL, false, out_at, g_at, 0, 0);
     cu_result status = cpu_ctx_synchronize();
     free(text);
     return status;
@@ -73,6 +80,9 @@ static const char *const allowed[] = {
     /* the same by a named barrier, and by bar.arrive */
     READY "setp.ge.u32 q, t, 128; @q bra OTHER;" FENCE GO DONE
           "bar.arrive 3, 256; bra OVER; OTHER: bar.sync 3, 256; st.shared.u32 [tile+64], t; OVER:",
+    /* and to another CTA of the cluster */
+    CLUSTER "@q bra OTHER;" FENCE GO DONE MEET "bra OVER; OTHER: " MEET
+            "@p st.shared::cluster.u32 [far+64], t; OVER: " MEET,
     /* a copy into bytes that have been read, and into those that will be */
     ALL "bar.sync 0; cp.async.cg.shared.global [s], [G], 16; cp.async.wait_all; fence.proxy.async; bar.sync 0;" FENCE GO
         DONE,
@@ -158,6 +168,10 @@ static const struct {
            "OTHER: " WAIT_FOR("bar") "st.shared.u32 [tile+64], t; OVER:",
      {"has read, with no barrier or release since a warp waited for it"},
      256},
+    {CLUSTER "@q bra ELSE;" FENCE GO COMMIT MEET WAIT("0") "bra OVER; ELSE: " MEET
+                                                           "@p st.shared::cluster.u32 [far+64], t; OVER: " MEET,
+     {"write of shared bytes that a wgmma", "`@p st.shared::cluster.u32"},
+     0},
     /* what it may read */
     {FILL "bar.sync 0;" FENCE GO DONE, {"with no fence.proxy.async since", "through the descriptor of A"}, 0},
     {"st.shared.v4.b32 [s], {t, t, t, t}; fence.proxy.async; bar.sync 0;" FENCE GO DONE,
