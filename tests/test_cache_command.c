@@ -101,8 +101,9 @@ START_TEST(cache_edited_source_that_shapes_ptx_or_launch_data_is_a_miss) {
                                         "runtime/image_format.h",
                                         "runtime/cubin.c"};
     char before[200], after[200];
-    sh("mkdir -p copy/tests copy/tools copy/b/gen && cp -r '%s/Makefile' '%s/gen' '%s/include' '%s/runtime' copy/",
-       here, here, here, here);
+    sh("mkdir -p copy/tests copy/tools copy/b/gen && cp -r '%s/Makefile' '%s/gen' '%s/include' '%s/runtime' copy/ && "
+       "cp -r '%s/tools/packaging' copy/tools/",
+       here, here, here, here, here);
     expect_code(0);
     generator_id(before, sizeof before);
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
