@@ -8,21 +8,28 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the other version prints. Static. */
-static const char *other(uint64_t max, const char *action) {
+/* What a command below the folder of build programs prints; it ends with 0. Static. */
+static const char *run(const char *command) {
     static char text[4096];
     char line[6000], program[4096];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     ck_assert_int_gt(length, 0);
     program[length] = '\0';
     *strrchr(program, '/') = '\0';
-    snprintf(line, sizeof line, "'%s/other_version' '%s' '%s' '%s' %llu %s 2>&1", program, cache_folder,
-             template_folder, fake_path, (unsigned long long)max, action);
+    snprintf(line, sizeof line, "'%s'/%s 2>&1", program, command);
     FILE *pipe = popen(line, "r");
     ck_assert_ptr_nonnull(pipe);
     text[fread(text, 1, sizeof text - 1, pipe)] = '\0';
-    ck_assert_msg(pclose(pipe) == 0, "%s: %s", action, text);
+    ck_assert_msg(pclose(pipe) == 0, "%s: %s", command, text);
     return text;
+}
+
+/* What the other version prints. */
+static const char *other(uint64_t max, const char *action) {
+    char command[600];
+    snprintf(command, sizeof command, "other_version '%s' '%s' '%s' %llu %s", cache_folder, template_folder, fake_path,
+             (unsigned long long)max, action);
+    return run(command);
 }
 
 /* It builds batches 1, 2, 3: each hits as `hit` says; their keys where keys is not NULL. */
@@ -100,6 +107,9 @@ START_TEST(cache_verify_tells_a_newer_version_from_damage) {
     ck_assert_uint_eq(unknown, 3);
     ck_assert_uint_eq(bad, 0);
     dcpk_gen_close(gen);
+    setenv("DCPK_CACHE_DIR", cache_folder, 1);
+    const char *text = run("../dcpk cache verify"); /* and ends with 0 */
+    ck_assert_msg(strstr(text, "6 entries, ") && strstr(text, " 0 bad, 3 of a newer version\n"), "%s", text);
 }
 END_TEST
 

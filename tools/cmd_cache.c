@@ -41,18 +41,20 @@ static enum exit_code show_path(const struct command_line *line, dcpk_gen *gen) 
 /* ---- ls and verify ------------------------------------------------------------------------------ */
 struct listing {
     struct table *table;
-    bool json; /* spec and reason apart: a program asks for one of them */
-    uint64_t entries, bad, bytes;
+    bool json;                             /* spec and reason apart: a program asks for one of them */
+    uint64_t entries, bad, unknown, bytes; /* unknown: of a newer version, whose they are to judge */
 };
 
 static int32_t visit(void *self, const dcpk_cache_entry *entry) {
     struct listing *listing = self;
     listing->entries++;
     listing->bytes += entry->bytes;
-    listing->bad += entry->state != DCPK_OK;
+    bool unknown = entry->state == DCPK_E_NOT_FOUND;
+    listing->unknown += unknown;
+    listing->bad += entry->state != DCPK_OK && !unknown;
     table_text(listing->table, entry->key);
     table_integer(listing->table, (int64_t)entry->bytes);
-    table_text(listing->table, entry->state == DCPK_OK ? "good" : dcpk_status_name(entry->state));
+    table_text(listing->table, entry->state == DCPK_OK ? "good" : unknown ? "unknown" : dcpk_status_name(entry->state));
     if (listing->json) {
         table_text(listing->table, entry->spec);
         table_text(listing->table, entry->reason);
@@ -77,8 +79,10 @@ static enum exit_code list(const struct command_line *line, dcpk_gen *gen, int v
         json_print(table_json(listing.table), stdout);
     else {
         if (listing.entries > 0) table_print(listing.table, stdout);
-        printf("%llu entries, %llu bytes, %llu bad\n", (unsigned long long)listing.entries,
+        printf("%llu entries, %llu bytes, %llu bad", (unsigned long long)listing.entries,
                (unsigned long long)listing.bytes, (unsigned long long)listing.bad);
+        if (listing.unknown > 0) printf(", %llu of a newer version", (unsigned long long)listing.unknown);
+        printf("\n");
     }
     table_free(listing.table);
     return code == EXIT_DONE && verify && listing.bad > 0 ? EXIT_WORK : code;
