@@ -192,12 +192,17 @@ static bool take(const struct op *o, const u32 *d, bool scale, struct block *c) 
     return finite;
 }
 
+/* A result of no magnitude is +0, whatever was cut (seen on an H200). */
+static inline u32 no_negative_zero(u32 bits, u32 sign) {
+    return bits == sign ? 0 : bits;
+}
+
 /* Towards zero; from 2^128 on infinite. */
 static inline u32 f32_cut(double v, u32 kept) {
     float narrow = (float)v;
     u32 bits, inexact = fabs((double)narrow) > fabs(v) && fabs(v) < 0x1p128;
     memcpy(&bits, &narrow, 4);
-    return v != v ? 0x7FFFFFFF : (bits - inexact) & kept;
+    return v != v ? 0x7FFFFFFF : no_negative_zero((bits - inexact) & kept, 0x80000000);
 }
 
 static u32 whole_bits(double v, bool saturate) {
@@ -215,7 +220,7 @@ static void give(const struct op *o, bool eight, const struct block *c, u32 *d) 
     }
     for (unsigned n = 0; n < AT_ONCE; n++)
         d[n] = is_integer(o) ? whole_bits(c->value[n], o->flags & F_SATFINITE)
-                             : (u32)float_from_double(FMT_F16, c->value[n], ROUND_NEAREST);
+                             : no_negative_zero((u32)float_from_double(FMT_F16, c->value[n], ROUND_NEAREST), 0x8000);
 }
 
 void wgmma_row(const struct op *o, const u8 *raw, const struct wgmma_factor *b, bool scale, u32 *d) {
