@@ -82,7 +82,7 @@ bench-gpu:
 	+$(again) programs $(BUILD)/tests/bench_gpu
 	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_gpu $(ARGS)
 clean:
-	$(Q)rm -rf $(BUILD) $(BUILD)-asan
+	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
 
 include tools/packaging/install.mk
 
