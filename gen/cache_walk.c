@@ -41,7 +41,7 @@ static int32_t visit_one(struct cache *cache, const struct shard *shard, const c
     dcpk_error error;
     dcpk_error_init(&error);
     entry.state = examine(cache, shard, name, key, verify, &length, &image, &error);
-    if (entry.state == DCPK_E_NOT_FOUND && error.sys_errno == ENOENT) return 0; /* gone since it was listed */
+    if (entry.state == DCPK_E_NOT_FOUND && error.sys_errno == ENOENT) return 0;           /* gone since it was listed */
     if (entry.state == DCPK_E_NOT_FOUND && error.sys_errno != 0) entry.state = DCPK_E_IO; /* not newer: unreadable */
     if (image) {
         const struct image_meta *meta = image_meta_of(image);

@@ -1,8 +1,6 @@
-/* warm.c - many specs at once: threads, each with a generator beside the caller's, and a caller's thread that takes
- * their results into its memory, shows them and passes their log on.
- * Owns the threads and what they share; a build is build.c's. Nothing of the caller's generator is touched by another
- * thread, but for the environment's copies and what was warned about. */
-#include "gen/state.h"
+/* warm.c - many specs at once: which are to be built, what came of each, and in which order that is told. Threads are
+ * warm_threads.c's, a build is build.c's. */
+#include "gen/warm.h"
 
 #include "runtime/error.h"
 
@@ -10,47 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { JOBS_BY_ITSELF = 16, JOBS_MOST = 64 };
-
-struct line {
-    struct line *next;
-    int level;
-    char text[];
-};
-
-struct task {
-    char text[GEN_SPEC_TEXT]; /* of the resolved spec */
-    dcpk_status status;
-    dcpk_image *image;
-    dcpk_build_report report;
-    dcpk_error *reason; /* where status is not DCPK_OK; NULL when there was no memory for it */
-    bool begun;
-    uint32_t same; /* index of the first task of the same spec */
-};
-
-struct warm {
-    struct dcpk_gen *gen;
-    const dcpk_spec *specs;
-    struct task *tasks;
-    uint32_t count;
-    int32_t (*visit)(void *self, const dcpk_warm_result *result);
-    void *self;
-    struct line *told; /* warnings that the caller has had */
-
-    pthread_mutex_t mutex; /* of the rest */
-    pthread_cond_t news;
-    bool stop;
-    uint32_t *queue, queued, next; /* what is to be built */
-    uint32_t *ended, ended_count;  /* what is built, in order */
-    uint32_t alive;                /* threads */
-    struct line *lines, **last_line;
-};
-
-struct worker {
-    struct warm *warm;
-    struct dcpk_gen *gen;
-    pthread_t thread;
-};
+enum { JOBS_BY_ITSELF = 16 };
 
 /* The array's stride is the caller's version of the struct. */
 static const dcpk_spec *spec_at(const struct warm *warm, uint32_t index) {
@@ -64,7 +22,7 @@ static void fail_task(struct task *task, const dcpk_error *error) {
     if (task->reason) *task->reason = *error;
 }
 
-static void show(struct warm *warm, uint32_t index) {
+void warm_show(struct warm *warm, uint32_t index) {
     static const dcpk_error forgotten = {.size = sizeof forgotten, .code = DCPK_E_NOMEM, .text = "no memory for why"};
     struct task *task = &warm->tasks[index];
     dcpk_warm_result result = {
@@ -77,7 +35,7 @@ static void show(struct warm *warm, uint32_t index) {
     }
 }
 
-static void build_task(struct dcpk_gen *gen, struct warm *warm, uint32_t index) {
+void warm_build(struct warm *warm, struct dcpk_gen *gen, uint32_t index) {
     struct task *task = &warm->tasks[index];
     dcpk_error error;
     dcpk_error_init(&error);
@@ -87,119 +45,12 @@ static void build_task(struct dcpk_gen *gen, struct warm *warm, uint32_t index) 
     if (task->status != DCPK_OK) fail_task(task, &error);
 }
 
-/* ---- the log: lines are the caller's thread's to give -------------------------------------------- */
-static void keep_line(void *self, int level, const char *text) {
-    struct warm *warm = self;
-    struct line *line = malloc(sizeof *line + strlen(text) + 1);
-    if (!line) return;
-    line->next = NULL;
-    line->level = level;
-    strcpy(line->text, text);
-    pthread_mutex_lock(&warm->mutex);
-    *warm->last_line = line;
-    warm->last_line = &line->next;
-    pthread_cond_signal(&warm->news);
-    pthread_mutex_unlock(&warm->mutex);
-}
-
-/* A warning that several generators give is given once. */
-static void give_lines(struct warm *warm, struct line *line) {
-    while (line) {
-        struct line *next = line->next, *known = warm->told;
-        while (known && (line->level > DCPK_LOG_WARNING || strcmp(known->text, line->text) != 0))
-            known = known->next;
-        if (!known) notice_log(&warm->gen->notice, line->level, "%s", line->text);
-        if (known || line->level > DCPK_LOG_WARNING) {
-            free(line);
-        } else {
-            line->next = warm->told;
-            warm->told = line;
-        }
-        line = next;
-    }
-}
-
-/* ---- threads ------------------------------------------------------------------------------------- */
-static void *work(void *self) {
-    struct worker *worker = self;
-    struct warm *warm = worker->warm;
-    pthread_mutex_lock(&warm->mutex);
-    while (!warm->stop && warm->next < warm->queued) {
-        uint32_t index = warm->queue[warm->next++];
-        pthread_mutex_unlock(&warm->mutex);
-        build_task(worker->gen, warm, index);
-        pthread_mutex_lock(&warm->mutex);
-        warm->ended[warm->ended_count++] = index;
-        pthread_cond_signal(&warm->news);
-    }
-    warm->alive--;
-    pthread_cond_signal(&warm->news);
-    pthread_mutex_unlock(&warm->mutex);
-    return NULL;
-}
-
-/* How many run. */
-static uint32_t start(struct warm *warm, struct worker *workers, uint32_t wanted) {
-    uint32_t running = 0;
-    while (running < wanted) {
-        struct worker *worker = &workers[running];
-        *worker = (struct worker){.warm = warm};
-        if (gen_open_beside(warm->gen, (struct notice){keep_line, warm}, &worker->gen, NULL) != DCPK_OK) break;
-        pthread_mutex_lock(&warm->mutex);
-        warm->alive++;
-        pthread_mutex_unlock(&warm->mutex);
-        if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
-            pthread_mutex_lock(&warm->mutex);
-            warm->alive--;
-            pthread_mutex_unlock(&warm->mutex);
-            dcpk_gen_close(worker->gen);
-            break;
-        }
-        running++;
-    }
-    return running;
-}
-
-/* Until every thread has ended and all that they left is taken. */
-static void collect(struct warm *warm) {
-    uint32_t taken = 0;
-    bool more = true;
-    while (more) {
-        pthread_mutex_lock(&warm->mutex);
-        while (!warm->lines && taken == warm->ended_count && warm->alive > 0)
-            pthread_cond_wait(&warm->news, &warm->mutex);
-        struct line *lines = warm->lines;
-        warm->lines = NULL;
-        warm->last_line = &warm->lines;
-        uint32_t count = warm->ended_count;
-        more = warm->alive > 0;
-        pthread_mutex_unlock(&warm->mutex);
-        give_lines(warm, lines);
-        for (; taken < count; taken++) {
-            struct task *task = &warm->tasks[warm->ended[taken]];
-            if (task->image) memory_add(&warm->gen->memory, task->text, task->image, task->report.cached);
-            show(warm, warm->ended[taken]);
-        }
-    }
-}
-
-static void run_threads(struct warm *warm, uint32_t jobs) {
-    struct worker workers[JOBS_MOST];
-    uint32_t running = start(warm, workers, jobs < warm->queued ? jobs : warm->queued);
-    collect(warm);
-    for (uint32_t i = 0; i < running; i++) {
-        pthread_join(workers[i].thread, NULL);
-        warm->gen->toolchain.warned |= workers[i].gen->toolchain.warned;
-        dcpk_gen_close(workers[i].gen);
-    }
-}
-
 /* In the caller's thread: what no thread could be had for, and what is not worth one. */
 static void run_here(struct warm *warm) {
     while (!warm->stop && warm->next < warm->queued) {
         uint32_t index = warm->queue[warm->next++];
-        build_task(warm->gen, warm, index);
-        show(warm, index);
+        warm_build(warm, warm->gen, index);
+        warm_show(warm, index);
     }
 }
 
@@ -248,7 +99,7 @@ static void find_or_queue(struct warm *warm) {
             continue;
         }
         task->begun = true;
-        show(warm, i);
+        warm_show(warm, i);
     }
 }
 
@@ -266,12 +117,12 @@ static void show_doubles(struct warm *warm) {
             dcpk_image_ref(task->image);
         } else if (first->reason)
             fail_task(task, first->reason);
-        show(warm, i);
+        warm_show(warm, i);
     }
 }
 
 static uint32_t jobs_of(uint32_t jobs) {
-    if (jobs > 0) return jobs < JOBS_MOST ? jobs : JOBS_MOST;
+    if (jobs > 0) return jobs < WARM_JOBS_MOST ? jobs : WARM_JOBS_MOST;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     return cpus < 1 ? 1 : cpus < JOBS_BY_ITSELF ? (uint32_t)cpus : JOBS_BY_ITSELF;
 }
@@ -342,7 +193,7 @@ dcpk_status dcpk_gen_warm(dcpk_gen *gen, const dcpk_spec *specs, uint32_t count,
         status = dcpk_error_set(error, DCPK_E_NOMEM, "no memory for the results of %u specs", count);
     } else {
         find_or_queue(&warm);
-        if (wants_threads(&warm, jobs_of(jobs))) run_threads(&warm, jobs_of(jobs));
+        if (wants_threads(&warm, jobs_of(jobs))) warm_run_threads(&warm, jobs_of(jobs));
         run_here(&warm);
         show_doubles(&warm);
         status = first_failure(&warm, error);

@@ -15,8 +15,6 @@
 
 enum { MOST = 64 };
 
-extern char **environ;
-
 /* Calls made by the code under test: this definition stands in front of libc's. */
 static _Atomic long getenv_calls;
 char *getenv(const char *name) {
