@@ -325,12 +325,13 @@ START_TEST(warm_reads_no_environment_once_the_generator_is_open) {
     dcpk_gen *gen = open_here(cache_folder, NULL, NULL, NULL);
     ck_assert_int_gt(getenv_calls, 0); /* they are counted */
     long before = getenv_calls;
-    ck_assert_int_eq(pthread_create(&thread, NULL, change_environment, &stop), 0);
+    int started = pthread_create(&thread, NULL, change_environment, &stop);
     dcpk_image *image = NULL; /* no assertion until the thread is gone: Check reads the environment in each */
     dcpk_status warmed = dcpk_gen_warm(gen, specs, 15, 4, NULL, NULL, NULL);
     dcpk_status built = dcpk_gen_build(gen, &specs[15], &image, NULL, NULL);
     stop = 1;
-    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    if (started == 0) pthread_join(thread, NULL);
+    ck_assert_int_eq(started, 0);
     ck_assert_int_eq(warmed, DCPK_OK);
     ck_assert_int_eq(built, DCPK_OK);
     dcpk_image_free(image);
