@@ -14,26 +14,19 @@
 
 static char folder[64], path[256];
 
-static void remove_folder(void) {
-    unlinkat(AT_FDCWD, path, 0);
-    rmdir(folder);
-}
-
-/* A folder of this process's own that holds one template. In /dev/shm where that is there: it is written anew each
- * time. */
-static void open_folder(void) {
-    if (folder[0] != '\0') return;
+/* A folder that holds one template, for one input: libFuzzer ends without a word. In /dev/shm where that is there. */
+static void put_template(const char *name, const uint8_t *bytes, size_t length) {
     const char *where = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     snprintf(folder, sizeof folder, "%s/dcpk-fuzz-XXXXXX", where);
     fuzz_check(mkdtemp(folder) != NULL);
-    atexit(remove_folder);
-}
-
-static void put_template(const char *name, const uint8_t *bytes, size_t length) {
-    if (path[0] != '\0') unlink(path);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     fuzz_check(fd >= 0 && write(fd, bytes, length) == (ssize_t)length && close(fd) == 0);
+}
+
+static void remove_template(void) {
+    unlink(path);
+    rmdir(folder);
 }
 
 static uint32_t lines_of(const char *text, size_t length) {
@@ -82,16 +75,21 @@ static dcpk_status expand(struct expansion *out) {
     return status;
 }
 
-void fuzz_template(const uint8_t *bytes, size_t length) {
+/* Twice: the same text both times. */
+static void expand_twice(void) {
     struct expansion first, second;
-    open_folder();
-    check_translation(bytes, length);
-    bool cuda = length >= 3 && memcmp(bytes, "--c", 3) == 0;
-    put_template(cuda ? "fuzz.cu.lua" : "fuzz.ptx.lua", bytes, length);
     if (expand(&first) != DCPK_OK) return;
     check_expansion(&first);
     fuzz_check(expand(&second) == DCPK_OK && second.ptx_length == first.ptx_length);
     fuzz_check(memcmp(first.ptx, second.ptx, first.ptx_length) == 0);
     expansion_free(&first);
     expansion_free(&second);
+}
+
+void fuzz_template(const uint8_t *bytes, size_t length) {
+    check_translation(bytes, length);
+    bool cuda = length >= 3 && memcmp(bytes, "--c", 3) == 0;
+    put_template(cuda ? "fuzz.cu.lua" : "fuzz.ptx.lua", bytes, length);
+    expand_twice();
+    remove_template();
 }
