@@ -136,19 +136,17 @@ static dcpk_status check_there(struct host *host, const char *name) {
     const char *kernel = host->spec->kernel;
     if (sources_get(host->sources, name, &file, NULL) != DCPK_E_NOT_FOUND) return DCPK_OK;
     if (dcpk_kernel_id_of(kernel) == DCPK_KERNEL_NONE)
-        return dcpk_error_set(host->error, DCPK_E_NOT_FOUND, "there is no template file %s.ptx.lua or %s.cu.lua in %s",
-                              kernel, kernel, sources_path(host->sources));
-    dcpk_error_set(host->error, DCPK_E_NOT_FOUND, "%s: this version has no template for it; it has",
-                   host->spec->kernel);
-    size_t count = 0;
+        return sources_not_found(host->sources, host->error, "there is no template file %s.ptx.lua or %s.cu.lua in %s",
+                                 kernel, kernel, sources_path(host->sources));
+    char list[sizeof kernels / sizeof kernels[0] * 33] = "";
+    size_t length = 0;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         snprintf(there, sizeof there, "%s.ptx.lua", kernels[i]);
         if (sources_get(host->sources, there, &file, NULL) != DCPK_OK) continue;
-        dcpk_error_append(host->error, " %s", kernels[i]);
-        count++;
+        length += (size_t)snprintf(list + length, sizeof list - length, " %s", kernels[i]);
     }
-    dcpk_error_append(host->error, "%s (in %s)", count > 0 ? "" : " none", sources_path(host->sources));
-    return DCPK_E_NOT_FOUND;
+    return sources_not_found(host->sources, host->error, "%s: this version has no template for it; it has%s (in %s)",
+                             kernel, length > 0 ? list : " none", sources_path(host->sources));
 }
 
 dcpk_status expander_language(struct expander *expander, const char *kernel, enum expansion_language *language,

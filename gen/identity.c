@@ -3,6 +3,7 @@
 
 #include "gen/key.h"
 #include "gen/state.h"
+#include "gen/template_list.h"
 #include "runtime/error.h"
 #include "runtime/image_find.h"
 
@@ -72,15 +73,9 @@ static int compare(const void *a, const void *b) {
 
 static dcpk_status collect(const struct expander *expander, struct names *names, dcpk_error *error) {
     const char *path = expander_path(expander);
-    for (const char *p = path; *p != '\0'; p += *p == ':') {
-        size_t length = strcspn(p, ":");
-        char folder[4096];
-        if (length > 0 && length < sizeof folder) {
-            snprintf(folder, sizeof folder, "%.*s", (int)length, p);
-            walk(names, folder, "", 0);
-        }
-        p += length;
-    }
+    char folder[4096];
+    for (const char *at = path; (at = template_list_next(at, folder, sizeof folder)) != NULL;)
+        walk(names, folder, "", 0);
     if (names->count > 1) qsort(names->list, names->count, sizeof *names->list, compare);
     if (names->trouble == 0) return DCPK_OK;
     return dcpk_error_system(error, names->trouble == ENOMEM ? DCPK_E_NOMEM : DCPK_E_IO, names->trouble,

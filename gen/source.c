@@ -1,10 +1,12 @@
 /* source.c - owns the template folders and the files read from them.
  * May call the file system (reads only). Must not know Lua or PTX. */
 #include "gen/source.h"
+#include "gen/template_list.h"
 #include "runtime/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { MAX_FILE = 4 << 20, MAX_NAME = 120, NOT_A_FILE = -1 /* beside errno values */ };
+enum { MAX_FILE = 4 << 20, MAX_NAME = 120, MAX_PATH = 4096, NOT_A_FILE = -1 /* beside errno values */ };
 
 struct sources {
     char *path;
@@ -24,7 +26,8 @@ struct sources {
 
 dcpk_status sources_open(const char *path, struct sources **out, dcpk_error *error) {
     *out = NULL;
-    if (path == NULL || path[strspn(path, ":")] == '\0')
+    char first[2];
+    if (path == NULL || template_list_next(path, first, sizeof first) == NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "there is no template folder: the template path is empty");
     struct sources *sources = calloc(1, sizeof *sources);
     if (sources == NULL || (sources->path = strdup(path)) == NULL) {
@@ -112,18 +115,15 @@ static int remember(struct sources *sources, struct source_file *file) {
 
 /* The descriptor of name in the first folder that has it, -1 with errno ENOENT when none has. path: what was opened. */
 static int open_first(const struct sources *sources, const char *name, char *path, size_t capacity) {
-    for (const char *folder = sources->path; *folder != '\0';) {
-        size_t length = strcspn(folder, ":");
-        if (length > 0) {
-            int wanted = snprintf(path, capacity, "%.*s/%s", (int)length, folder, name);
-            if (wanted < 0 || (size_t)wanted >= capacity) {
-                errno = ENAMETOOLONG;
-                return -1;
-            }
-            int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-            if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR)) return fd;
+    char folder[MAX_PATH];
+    for (const char *at = sources->path; (at = template_list_next(at, folder, sizeof folder)) != NULL;) {
+        int wanted = snprintf(path, capacity, "%s/%s", folder, name);
+        if (wanted < 0 || (size_t)wanted >= capacity) {
+            errno = ENAMETOOLONG;
+            return -1;
         }
-        folder += length + (folder[length] == ':');
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR)) return fd;
     }
     errno = ENOENT;
     return -1;
@@ -137,15 +137,36 @@ void sources_where(const struct sources *sources, const char *name, char *path, 
         snprintf(path, capacity, "%s", name);
 }
 
+dcpk_status sources_not_found(const struct sources *sources, dcpk_error *error, const char *format, ...) {
+    char folder[MAX_PATH], text[sizeof((dcpk_error *)NULL)->text];
+    size_t there = 0, missing = 0;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    dcpk_error_set(error, DCPK_E_NOT_FOUND, "%s", text);
+    for (const char *at = sources->path; (at = template_list_next(at, folder, sizeof folder)) != NULL;) {
+        bool here = template_folder_there(folder);
+        there += here;
+        if (here) continue;
+        dcpk_error_append(error, "%s%s", missing++ == 0 ? "; there is no folder " : ", nor ", folder);
+    }
+    if (missing > 0 && there == 0)
+        dcpk_error_append(error,
+                          ": DCPK_TEMPLATE_PATH names the folder of the templates, share/dcpk/templates of where "
+                          "dcpk is installed, to a program that is not in that tree");
+    return DCPK_E_NOT_FOUND;
+}
+
 static dcpk_status not_a_file(const char *path, dcpk_error *error) {
     return dcpk_error_set(error, DCPK_E_IO, "template file %s is not a regular file", path);
 }
 
 static dcpk_status load(struct sources *sources, const char *name, struct source_file **out, dcpk_error *error) {
-    char path[4096];
+    char path[MAX_PATH];
     int fd = open_first(sources, name, path, sizeof path);
     if (fd < 0 && errno == ENOENT)
-        return dcpk_error_set(error, DCPK_E_NOT_FOUND, "there is no template file %s in %s", name, sources->path);
+        return sources_not_found(sources, error, "there is no template file %s in %s", name, sources->path);
     if (fd < 0 && errno == ENXIO) return not_a_file(path, error); /* a socket */
     if (fd < 0) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot open template file %s", path);
     struct source_file *file = calloc(1, sizeof *file);

@@ -1,10 +1,12 @@
 /* templates_path.c - finds the built-in template folder from where this library or program is. */
 #include "gen/templates_path.h"
 
+#include "gen/template_list.h"
 #include "runtime/folder_of.h"
 
 #include <dcpk/gen.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,18 +37,23 @@ static bool search(const struct system *sys, char *folder, char path[ROOM]) {
     return false;
 }
 
-char *templates_path(const struct system *sys) {
+static void find(const struct system *sys, char path[ROOM]) {
     static const char inside = 0;
-    char folder[PATH_MAX], path[ROOM];
-    if (dcpk_folder_of(&inside, folder) && search(sys, folder, path)) return strdup(path);
-    if (dcpk_folder_of_program(folder) && search(sys, folder, path)) return strdup(path);
+    char folder[PATH_MAX];
+    if (dcpk_folder_of(&inside, folder) && search(sys, folder, path)) return;
+    if (dcpk_folder_of_program(folder) && search(sys, folder, path)) return;
 #ifdef DCPK_TEMPLATE_DIR
-    return strdup(DCPK_TEMPLATE_DIR);
+    snprintf(path, ROOM, "%s", DCPK_TEMPLATE_DIR);
 #else
-    if (!dcpk_folder_of(&inside, folder) || !dcpk_folder_up(folder)) return strdup("/usr/share/dcpk/templates");
-    snprintf(path, sizeof path, "%s/share/dcpk/templates", folder);
-    return strdup(path);
+    bool up = dcpk_folder_of(&inside, folder) && dcpk_folder_up(folder);
+    snprintf(path, ROOM, "%s/share/dcpk/templates", up ? folder : "/usr");
 #endif
+}
+
+char *templates_path(const struct system *sys) {
+    char path[ROOM];
+    find(sys, path);
+    return template_list_of(path);
 }
 
 size_t dcpk_templates_path(char *path, size_t capacity) {

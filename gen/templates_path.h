@@ -7,7 +7,8 @@
 /* From the folder of the library that holds this code, then from the program's: the nearest folder A above it that has
  * share/dcpk/templates (installed: PREFIX), or templates beside include/dcpk (a build folder in the source tree); then
  * DCPK_TEMPLATE_DIR where the build defines it. Where there is none, the place where an installation would have it.
- * Absolute, whatever the working folder. NULL when memory is out; freed by the caller. */
+ * As a list of that one folder (template_list.h). Absolute, whatever the working folder. NULL when memory is out; freed
+ * by the caller. */
 char *templates_path(const struct system *sys);
 
 #endif

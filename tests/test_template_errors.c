@@ -271,6 +271,37 @@ END_TEST
 
 /* ---- the options ---- */
 
+START_TEST(folders_with_colons_and_backslashes_in_their_names_are_escaped) {
+    ck_assert_int_eq(mkdir("a:b", 0755), 0);
+    ck_assert_int_eq(mkdir("c\\:", 0755), 0); /* c, a backslash, a colon */
+    ck_assert_int_eq(mkdir("d\\e", 0755), 0);
+    put("a:b/own.ptx.lua", "include \"more\"\n" HEAD "comment \"of a:b\"\n" WAIT);
+    put("c\\:/more.lua", "include \"last\"\n");
+    put("d\\e/last.lua", "comment \"last\"\n");
+    sh("$dcpk gen own --templates 'a\\:b:c\\\\\\::d\\e' batch=2"); /* d's backslash is before no ':': as it is */
+    expect_code(0);
+    expect_in(last.out, "// of a:b");
+    sh("DCPK_TEMPLATE_PATH=$PWD/'a\\:b':$PWD/'c\\\\\\:':$PWD/'d\\\\e' $dcpk gen own batch=2");
+    expect_code(0);
+    expect_in(last.out, "// of a:b");
+    sh("$dcpk gen own --templates a:b batch=2");
+    expect_failure(2, "there is no template folder a");
+}
+END_TEST
+
+START_TEST(a_template_folder_that_is_not_there_is_named) {
+    sh("DCPK_TEMPLATE_PATH=/nowhere/at:all $dcpk gen query_norm heads=1 batch=1");
+    expect_failure(1, "there is no folder /nowhere/at, nor all: DCPK_TEMPLATE_PATH names");
+    sh("DCPK_TEMPLATE_PATH=/nowhere/at:$PWD/t $dcpk gen query_norm heads=1 batch=1");
+    expect_failure(1, "/t); there is no folder /nowhere/at\n");
+    sh("DCPK_TEMPLATE_PATH=$PWD/t $dcpk gen query_norm heads=1 batch=1");
+    expect_failure(1, "it has none");
+    ck_assert_ptr_null(strstr(last.err, "there is no folder"));
+    sh("DCPK_TEMPLATE_PATH=/nowhere $dcpk ls models");
+    expect_failure(1, "there is no folder /nowhere: DCPK_TEMPLATE_PATH names");
+}
+END_TEST
+
 START_TEST(folders_of_templates_come_before_the_usual_ones) {
     ck_assert_int_eq(mkdir("u", 0755), 0);
     put("t/own.ptx.lua", "include \"lib/pdl\"\n" HEAD "comment \"of t\"\n" WAIT);
@@ -285,16 +316,16 @@ START_TEST(folders_of_templates_come_before_the_usual_ones) {
     sh("DCPK_TEMPLATE_PATH=$PWD/u $dcpk gen own --templates t batch=2; :");
     expect_in(last.err, "there is no template file lib/pdl.lua"); /* the variable replaces the built-in folder */
     sh("$dcpk gen own --templates nowhere batch=2");
-    expect_failure(2, "--templates nowhere: there is no such folder");
+    expect_failure(2, "--templates nowhere: there is no template folder nowhere");
     sh("$dcpk run --templates nowhere");
-    expect_failure(2, "--templates nowhere: there is no such folder");
+    expect_failure(2, "--templates nowhere: there is no template folder nowhere");
     put("t/dcp_value.ptx.lua", "error(\"this is mine\", 0)\n");
     sh("$dcpk run --templates t batch=1");
     expect_failure(1, "dcp_value.ptx.lua:1: this is mine");
     sh("$dcpk explain own --templates t batch=2");
     if (last.code == 0) expect_in(last.out, " own.ptx.lua\n");
     sh("$dcpk gen own --templates : batch=2");
-    expect_failure(2, "--templates needs a folder");
+    expect_failure(2, "--templates :: a list of template folders names at least one");
 }
 END_TEST
 
@@ -316,6 +347,8 @@ int main(void) {
     tcase_add_loop_test(tcase, a_compilers_error_leads_to_the_template, 0, (int)(sizeof refusals / sizeof refusals[0]));
     tcase_add_test(tcase, an_error_of_cuda_cpp_leads_to_the_template);
     tcase_add_test(tcase, a_compilers_warning_leads_to_the_template);
+    tcase_add_test(tcase, folders_with_colons_and_backslashes_in_their_names_are_escaped);
+    tcase_add_test(tcase, a_template_folder_that_is_not_there_is_named);
     tcase_add_test(tcase, folders_of_templates_come_before_the_usual_ones);
     tcase_add_test(tcase, lineinfo_is_lineinfo_1);
     suite_add_tcase(suite, tcase);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 bool kernel_known(const char *name) {
     return dcpk_kernel_id_of(name) != DCPK_KERNEL_NONE;
@@ -22,20 +21,11 @@ enum exit_code open_gen(const char *template_path, dcpk_gen **gen) {
     return exit_of_error(NULL, &error);
 }
 
-/* Every folder of the list is there; an empty one is passed over, as in PATH-like lists of templates. */
 static enum exit_code check_folders(const struct command_line *line, const char *folders) {
-    char folder[4096];
-    struct stat about;
-    size_t found = 0;
-    for (const char *at = folders; *at != '\0'; at += strspn(at, ":")) {
-        size_t length = strcspn(at, ":");
-        snprintf(folder, sizeof folder, "%.*s", (int)(length < sizeof folder ? length : sizeof folder - 1), at);
-        if (length > 0 && (stat(folder, &about) != 0 || !S_ISDIR(about.st_mode)))
-            return usage_error(line, "--templates %s: there is no such folder", folder);
-        found += length > 0;
-        at += length;
-    }
-    return found > 0 ? EXIT_DONE : usage_error(line, "--templates needs a folder");
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (dcpk_templates_check(folders, &error) == DCPK_OK) return EXIT_DONE;
+    return usage_error(line, "--templates %s: %s", folders, error.text);
 }
 
 enum exit_code open_gen_before(const struct command_line *line, const char *folders, const char *usual,

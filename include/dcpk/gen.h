@@ -15,8 +15,8 @@ typedef struct dcpk_gen dcpk_gen;
 
 typedef struct dcpk_gen_options {
     uint32_t size;
-    const char *template_path;   /* colon list of template folders, first wins; NULL: $DCPK_TEMPLATE_PATH, then the
-                                    built-in folder */
+    const char *template_path;   /* colon list of template folders, first wins, "\:" for a ':' and "\\" for a
+                                    backslash in a name; NULL: $DCPK_TEMPLATE_PATH, then the built-in folder */
     const char *cache_dir;       /* NULL: $DCPK_CACHE_DIR, $XDG_CACHE_HOME/dcpk, ~/.cache/dcpk; "": memory only */
     const char *toolchain;       /* ptxas, nvjitlink, driver, or auto (the first of these that is there); NULL:
                                     $DCPK_TOOLCHAIN, then ptxas. nvjitlink and driver run in this process, on a thread of
@@ -40,9 +40,12 @@ DCPK_API dcpk_status dcpk_gen_open(const dcpk_gen_options *options, dcpk_gen **o
 DCPK_API void dcpk_gen_close(dcpk_gen *gen);
 
 /* The built-in template folder: share/dcpk/templates of the tree that this library (or, linked statically, the program)
- * is installed in; a source tree's templates. For lists that put folders before or behind it. Returns the length
- * without NUL (snprintf's rule), 0 when memory is out. */
+ * is installed in; a source tree's templates. As a colon list of one, with the escapes of template_path, for lists
+ * that put folders before or behind it. Returns the length without NUL (snprintf's rule), 0 when memory is out. */
 DCPK_API size_t dcpk_templates_path(char *path, size_t capacity);
+/* Whether every folder of a list as template_path is there: NOT_FOUND names the first that is not; ARG for an empty
+ * list. Opening a generator passes over folders that are missing. */
+DCPK_API dcpk_status dcpk_templates_check(const char *path, dcpk_error *error);
 
 /* Text owned by the caller: free with dcpk_text_free. NUL-terminated; length without the NUL. */
 typedef struct dcpk_text {
