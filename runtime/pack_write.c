@@ -209,14 +209,26 @@ static void sync_folder(const char *path) {
     close(fd);
 }
 
+/* A new file beside `path`, of the permissions that the umask leaves, never to be written by group or others; its name
+ * goes to `name`. */
+static int open_beside(const char *path, char *name, size_t room) {
+    enum { TRIES = 1000 };
+    for (int i = 0; i < TRIES; i++) {
+        if ((size_t)snprintf(name, room, "%s.tmp-%ld-%d", path, (long)getpid(), i) >= room) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
 static dcpk_status publish(const char *path, const struct buffer *bytes, dcpk_error *error) {
     char temporary[PATH_MAX];
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp-XXXXXX", path) >= sizeof temporary)
-        return dcpk_error_system(error, DCPK_E_IO, ENAMETOOLONG, "cannot write %s", path);
-    int fd = mkostemp(temporary, O_CLOEXEC);
+    int fd = open_beside(path, temporary, sizeof temporary);
     if (fd < 0) return dcpk_error_system(error, DCPK_E_IO, errno, "cannot write %s", path);
     int rc = write_all(fd, bytes->data, bytes->length);
-    if (rc == 0) rc = fchmod(fd, 0644);
     if (rc == 0) rc = fsync(fd);
     int reason = errno;
     if (close(fd) != 0 && rc == 0) rc = -1, reason = errno;

@@ -61,7 +61,6 @@ END_TEST
 
 START_TEST(pack_bytes_do_not_depend_on_order_repetition_folder_mask_or_time) {
     size_t first = 0, second = 0;
-    struct stat st;
     packing_write("a.dcpk", (const int[]){1, 2, 3, 20, 0});
     ck_assert_int_eq(mkdir("deep", 0755), 0);
     mode_t mask = umask(077);
@@ -72,10 +71,21 @@ START_TEST(pack_bytes_do_not_depend_on_order_repetition_folder_mask_or_time) {
     unsigned char *a = packing_read("a.dcpk", &first), *b = packing_read("deep/b", &second);
     ck_assert_uint_eq(first, second);
     ck_assert_mem_eq(a, b, first);
-    ck_assert_int_eq(stat("deep/b", &st), 0);
-    ck_assert_uint_eq(st.st_mode & 07777, 0644);
     free(a);
     free(b);
+}
+END_TEST
+
+START_TEST(pack_has_the_permissions_that_the_mask_leaves_and_none_to_write_for_others) {
+    static const struct { mode_t mask, mode; } rows[] = {{0, 0644}, {002, 0644}, {022, 0644}, {027, 0640}, {077, 0600}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct stat st;
+        mode_t mask = umask(rows[i].mask);
+        packing_write("a.dcpk", (const int[]){1, 0});
+        umask(mask);
+        ck_assert_int_eq(stat("a.dcpk", &st), 0);
+        ck_assert_uint_eq(st.st_mode & 07777, rows[i].mode);
+    }
 }
 END_TEST
 
@@ -367,6 +377,7 @@ int main(void) {
     tcase_add_test(tests, pack_gives_back_the_very_bytes_that_went_in);
     tcase_add_test(tests, images_stay_valid_after_the_pack_is_closed);
     tcase_add_test(tests, pack_bytes_do_not_depend_on_order_repetition_folder_mask_or_time);
+    tcase_add_test(tests, pack_has_the_permissions_that_the_mask_leaves_and_none_to_write_for_others);
     tcase_add_test(tests, pack_is_laid_out_as_its_header_file_says);
     tcase_add_test(tests, an_empty_pack_is_a_pack);
     tcase_add_test(tests, two_different_images_of_one_spec_are_refused);

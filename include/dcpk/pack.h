@@ -82,9 +82,10 @@ DCPK_API dcpk_status dcpk_packs_visit(dcpk_packs *packs, int32_t verify,
                                       int32_t (*visit)(void *self, const dcpk_pack_entry *entry), void *self,
                                       dcpk_error *error);
 
-/* Writes images as a pack under `path`: whole or not at all (temporary beside it, fsync, rename), mode 0644. The bytes
- * depend on the images and the manifest alone, not on their order, the time or the folder. Two different images of one
- * spec are refused: ARG; the same one twice counts once. manifest: "name value" lines, without a NUL; NULL: none. */
+/* Writes images as a pack under `path`: whole or not at all (temporary beside it, fsync, rename), mode 0644 without
+ * what the umask takes: never writable by group or others. The bytes depend on the images and the manifest alone, not
+ * on their order, the time or the folder. Two different images of one spec are refused: ARG; the same one twice counts
+ * once. manifest: "name value" lines, without a NUL; NULL: none. */
 DCPK_API dcpk_status dcpk_pack_write(const char *path, dcpk_image *const *images, uint32_t count, const char *manifest,
                                      dcpk_error *error);
 
