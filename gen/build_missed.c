@@ -55,7 +55,7 @@ dcpk_status build_missed(struct build *b, const dcpk_error *why, dcpk_error *err
     else if (b->direct.text)
         buffer_format(&text, "\nkey of the request %s", b->direct.hex);
     buffer_format(&text, "\nsearched:");
-    packs_describe(&b->gen->packs, &text, &search.nearest);
+    packs_describe(&b->gen->packs, &b->spec, &text, &search.nearest);
     describe_cache(b, why, &text, &search);
     nearest_text(&search.nearest, near_by, sizeof near_by);
     buffer_format(&text, "\n%s%s", near_by, search.cut ? " (of the cache, what could be read in a second)" : "");

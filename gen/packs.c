@@ -90,7 +90,17 @@ static int32_t offer(void *self, const dcpk_pack_entry *entry) {
     return 0;
 }
 
-void packs_describe(const struct packs *packs, struct buffer *text, struct nearest *nearest) {
+/* Why the pack's entry of the spec is of no use; nothing where it has none. */
+static void describe_damage(dcpk_packs *packs, const dcpk_spec *spec, struct buffer *text) {
+    dcpk_image *image = NULL;
+    dcpk_error error;
+    dcpk_error_init(&error);
+    dcpk_status status = dcpk_packs_find(packs, spec, &image, &error);
+    dcpk_image_free(image);
+    if (status != DCPK_OK && status != DCPK_E_NOT_FOUND) buffer_format(text, "; not used: %s", error.text);
+}
+
+void packs_describe(const struct packs *packs, const dcpk_spec *spec, struct buffer *text, struct nearest *nearest) {
     for (uint32_t i = 0; i < packs->count; i++) {
         const struct pack_slot *slot = &packs->slots[i];
         dcpk_pack_info info = {.size = sizeof info};
@@ -98,6 +108,7 @@ void packs_describe(const struct packs *packs, struct buffer *text, struct neare
             buffer_format(text, "\n  pack %s: not used: %s", slot->path, slot->reason);
         else if (dcpk_packs_info(slot->packs, 0, &info, NULL) == DCPK_OK)
             buffer_format(text, "\n  pack %s: %u entries", slot->path, info.entries);
+        if (slot->packs) describe_damage(slot->packs, spec, text);
         if (slot->packs) dcpk_packs_visit(slot->packs, 0, offer, nearest, NULL);
     }
     if (packs->count == 0) buffer_format(text, "\n  packs: none (DCPK_AOT_PATH is a colon list of them)");

@@ -32,8 +32,9 @@ void packs_close(struct packs *packs);
  * against the templates that are there. */
 dcpk_image *packs_find(struct packs *packs, const dcpk_spec *spec, struct expander *expander,
                        const struct notice *notice);
-/* For a miss: appends one line a pack, its path and what came of it; offers all specs to nearest. */
+/* For a miss: appends one line a pack, its path and what came of it (an entry of the spec that is damaged is said);
+ * offers all specs to nearest. */
 struct nearest;
-void packs_describe(const struct packs *packs, struct buffer *text, struct nearest *nearest);
+void packs_describe(const struct packs *packs, const dcpk_spec *spec, struct buffer *text, struct nearest *nearest);
 
 #endif

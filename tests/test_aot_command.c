@@ -87,6 +87,7 @@ START_TEST(presets_and_files_of_shapes_come_together) {
     sh(SHARED "$dcpk aot --shapes shapes -o b.dcpk");
     expect_code(0);
     expect_in(last.out, "b.dcpk: 3 kernels");
+    ck_assert_ptr_null(strstr(last.out, "skipped"));
 }
 END_TEST
 
@@ -157,6 +158,8 @@ START_TEST(words_that_make_no_sense_are_usage_errors) {
         {"--batch 1 heads=2 -j 0 -o a.dcpk", "-j 0"},
         {"--shapes missing -o a.dcpk", "cannot read 'missing'"},
         {"--shapes /dev/null -o a.dcpk", "no spec in it"},
+        {"--shapes /dev/zero -o a.dcpk", "'/dev/zero' is longer than the 16 MiB"},
+        {"--batch 1 heads=2 frob=3 -o a.dcpk", "dcpk: aot: there is no key 'frob'"},
         {"--shapes /dev/null --q 2 -o a.dcpk", "lists and keys go with --batch"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -220,6 +223,43 @@ START_TEST(digest_of_templates_is_of_names_and_contents_alone) {
 END_TEST
 
 /* ---- failures ------------------------------------------------------------------------------------ */
+START_TEST(a_pack_goes_to_a_file_and_takes_no_place_of_what_it_is_made_of) {
+    sh("$dcpk aot heads=2 --batch 2 -o -");
+    expect_failure(2, "a pack is not written to stdout");
+    ck_assert(!shell_exists("-"));
+    sh("printf 'query_norm heads=2 batch=2\n' >shapes && ln -s shapes link");
+    sh("$dcpk aot --shapes shapes -o link");
+    expect_failure(2, "-o link is the file of --shapes");
+    char *shapes = shell_read_file("shapes", NULL);
+    ck_assert_str_eq(shapes, "query_norm heads=2 batch=2\n");
+    free(shapes);
+}
+END_TEST
+
+START_TEST(parts_of_a_pack_or_of_the_cache_take_no_place_of_the_whole) {
+    if (skip()) return;
+    sh("$dcpk aot heads=2 --batch 2 --form norm -o a.dcpk && cp a.dcpk b.dcpk && ln -s a.dcpk link");
+    expect_code(0);
+    ck_assert_ptr_nonnull(strstr(last.out, "a.dcpk: 1 kernel, "));
+    static const char *const names[] = {"a.dcpk", "./a.dcpk", "link"};
+    for (size_t i = 0; i < 3; i++) {
+        sh("$dcpk pack extract a.dcpk query_norm heads=2 batch=2 -o %s", names[i]);
+        expect_failure(2, "is the pack itself");
+        sh("cmp a.dcpk b.dcpk");
+        expect_code(0);
+    }
+    sh("key=$($dcpk cache ls --json | grep -o '[0-9a-f]\\{32\\}' | head -1); file=$(find $DCPK_CACHE_DIR -type f -size "
+       "+1k | head -1); ln -s $file entry; cp $file before; $dcpk cache extract $key --ptx -o $file; echo $?; $dcpk "
+       "cache "
+       "extract $key --ptx -o entry; echo $?; $dcpk cache extract $key --ptx -o $DCPK_CACHE_DIR/new; echo $?; cmp "
+       "$file "
+       "before; $dcpk cache extract $key --ptx -o outside.ptx; echo $?; $dcpk cache verify");
+    ck_assert_msg(strncmp(last.out, "2\n2\n2\n0\n", 8) == 0, "%s%s", last.out, last.err);
+    expect_in(last.out, ", 0 bad");
+    expect_in(last.err, "is in the cache, whose files are its own");
+}
+END_TEST
+
 START_TEST(any_build_failure_is_named_and_leaves_the_old_pack) {
     if (skip()) return;
     sh("mkdir t && for k in bad worse; do printf 'kernel { grid = { 1 }, block = { 32 }, params = {} }\\n"
@@ -263,6 +303,18 @@ START_TEST(progress_is_for_terminals) {
     sh(SHARED "script -qec \"$dcpk aot heads=2 --batch 2 --form norm -o a.dcpk\" /dev/null");
     expect_code(0);
     expect_in(last.out, "\r1 of 1  query_norm arch=");
+    /* As wide as the terminal: a narrow one gets a narrow line, so that nothing is left of the one before. */
+    static const int columns[] = {30, 132};
+    for (int i = 0; i < 2; i++) {
+        sh(SHARED "script -qec \"stty cols %d; $dcpk aot heads=2 --batch 2 --form norm -o a.dcpk\" /dev/null",
+           columns[i]);
+        expect_code(0);
+        const char *line = strstr(last.out, "\r1 of 1  query_norm");
+        ck_assert_ptr_nonnull(line);
+        size_t length = strcspn(line + 1, "\r");
+        ck_assert_uint_lt(length, (size_t)columns[i]);
+        ck_assert_uint_ge(length, columns[i] == 30 ? 29 : 80);
+    }
 }
 END_TEST
 
@@ -313,6 +365,14 @@ START_TEST(pack_verify_finds_damage_and_says_where) {
     expect_in(last.out, "checksum");
     sh("$dcpk pack ls b.dcpk");
     expect_code(1);
+    static const char *const actions[] = {"ls", "verify"};
+    for (size_t i = 0; i < 2; i++) { /* of several, a row says of which it is */
+        sh("$dcpk pack %s a.dcpk b.dcpk", actions[i]);
+        expect_code(1);
+        ck_assert_int_eq(strncmp(last.out, "pack ", 5), 0);
+        expect_in(last.out, "\na.dcpk  ");
+        expect_in(last.out, "\nb.dcpk  ");
+    }
     sh("cp a.dcpk c.dcpk; printf X | dd of=c.dcpk bs=1 seek=140 conv=notrunc 2>dd; $dcpk pack verify c.dcpk a.dcpk");
     expect_failure(1, "c.dcpk: the pack is damaged");
     expect_in(last.out, "2 entries, "); /* the other one is looked at all the same */
@@ -363,6 +423,8 @@ int main(void) {
     tcase_add_test(tests, same_request_gives_the_same_bytes_whatever_order_jobs_cache_or_folder);
     tcase_add_test(tests, manifest_names_version_generator_templates_format_toolchain_and_request);
     tcase_add_test(tests, digest_of_templates_is_of_names_and_contents_alone);
+    tcase_add_test(tests, a_pack_goes_to_a_file_and_takes_no_place_of_what_it_is_made_of);
+    tcase_add_test(tests, parts_of_a_pack_or_of_the_cache_take_no_place_of_the_whole);
     tcase_add_test(tests, any_build_failure_is_named_and_leaves_the_old_pack);
     tcase_add_test(tests, a_missing_compiler_is_code_3_and_a_place_that_cannot_be_written_is_known_at_once);
     tcase_add_test(tests, progress_is_for_terminals);

@@ -27,6 +27,8 @@ START_TEST(help_and_version_go_to_stdout_with_code_0) {
         expect_in(last.out, "usage: dcpk ");
         expect_in(last.out, commands[i]);
         ck_assert_str_eq(last.err, "");
+        sh("$dcpk %s --help >own; $dcpk help %s | cmp - own", commands[i], commands[i]);
+        expect_code(0);
     }
 }
 END_TEST
@@ -34,6 +36,7 @@ END_TEST
 START_TEST(a_command_line_that_cannot_be_read_is_code_2) {
     static const char *const lines[] = {"",
                                         "nosuch",
+                                        "help nosuch",
                                         "gen",
                                         "gen Bad-Name heads=1 batch=1",
                                         "gen nosuchkernel heads=1 batch=1",
@@ -232,7 +235,7 @@ START_TEST(output_that_cannot_be_written_is_code_1) {
         expect_failure(1, "cannot write the output: ");
         sh("{ sleep 0.1; $dcpk %s; echo $? >code; } | true; sleep 0.3; cat code", commands[i]);
         ck_assert_str_eq(last.out, "1\n");
-        expect_in(last.err, "cannot write the output: Broken pipe");
+        ck_assert_str_eq(last.err, ""); /* the reader has what it wanted: the code alone says it */
     }
 }
 END_TEST

@@ -347,6 +347,38 @@ START_TEST(a_pack_serves_where_nothing_assembles) {
 }
 END_TEST
 
+START_TEST(a_damaged_entry_of_a_pack_is_a_problem_and_serves_nobody) {
+    if (!have_toolchain()) return;
+    sh("$dcpk aot --model kimi-k3 --tp 8 --dcp 2 --batch 1 --form fused -o good.dcpk && cp good.dcpk bad.dcpk && "
+       "offset=$($dcpk pack ls good.dcpk --json | python3 -c 'import json, sys\n"
+       "print([r[\"offset\"] + 100 for r in json.load(sys.stdin) if r[\"spec\"].startswith(\"mla_decode\")][0])') && "
+       "printf '\\377' | dd of=bad.dcpk bs=1 seek=$offset conv=notrunc");
+    expect_code(0);
+    sh("DCPK_AOT_PATH=bad.dcpk $dcpk doctor");
+    expect_code(1);
+    expect_in(last.out, "3 kernels, ");
+    expect_in(last.out, ", 1 bad\n");
+    expect_in(last.out, "problem: pack: bad.dcpk: entry ");
+    expect_in(last.out, "(mla_decode ");
+    sh("DCPK_AOT_PATH=bad.dcpk $dcpk doctor --json");
+    json_t *all = shell_json();
+    ck_assert_int_eq((int)json_integer_value(json_object_get(at(all, "packs", 0), "bad")), 1);
+    json_decref(all);
+    sh("DCPK_JIT=never DCPK_AOT_PATH=bad.dcpk $dcpk " SERVE " --dcp 2 --batch 1");
+    expect_code(1);
+    expect_in(last.out, "problem: DCPK_JIT=never, and an entry of a pack is damaged: bad.dcpk: entry ");
+    ck_assert_ptr_null(strstr(last.out, "no pack of DCPK_AOT_PATH has"));
+    /* As the generator does: a sound one behind it serves. */
+    sh("DCPK_JIT=never DCPK_AOT_PATH=bad.dcpk:good.dcpk $dcpk " SERVE " --dcp 2 --batch 1");
+    expect_code(1);
+    expect_in(last.out, "batch 1   yes ");
+    sh("mkdir none && DCPK_CACHE_DIR=$PWD/none DCPK_JIT=never DCPK_AOT_PATH=bad.dcpk $dcpk build $($dcpk pack ls "
+       "good.dcpk --json | python3 -c 'import json, sys\n"
+       "print([r[\"spec\"] for r in json.load(sys.stdin) if r[\"spec\"].startswith(\"mla_decode\")][0])')");
+    expect_failure(1, "bad.dcpk: 3 entries; not used: bad.dcpk: entry ");
+}
+END_TEST
+
 /* ---- the cache ---- */
 
 START_TEST(an_untrusted_cache_is_a_problem_with_its_fix) {
@@ -441,6 +473,7 @@ int main(void) {
     tcase_add_test(tcase, a_toolchain_that_could_be_chosen_instead_is_named);
     tcase_add_test(tcase, a_broken_pack_is_named_beside_the_good_ones);
     tcase_add_test(tcase, a_pack_serves_where_nothing_assembles);
+    tcase_add_test(tcase, a_damaged_entry_of_a_pack_is_a_problem_and_serves_nobody);
     tcase_add_test(tcase, an_untrusted_cache_is_a_problem_with_its_fix);
     tcase_add_loop_test(tcase, a_value_that_nobody_understands_is_a_problem, 0, (int)(sizeof slips / sizeof slips[0]));
     tcase_add_test(tcase, values_that_are_understood_are_shown);

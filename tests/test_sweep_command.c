@@ -221,6 +221,7 @@ START_TEST(lists_that_are_none_are_usage_errors_and_leave_no_folder) {
                                       "--q 9",
                                       "--context x",
                                       "--context ragged:0",
+                                      "--tp 1-64 --batch 1-512 --q 1-8 --dcp 1-32", /* 2^23 points */
                                       "--model a,,b",
                                       "--form cycle2",
                                       "--timeout 0",
@@ -237,6 +238,9 @@ START_TEST(lists_that_are_none_are_usage_errors_and_leave_no_folder) {
         ck_assert_msg(last.code == 2, "%s: code %d\n%s", bad[i], last.code, last.err);
         expect_in(last.err, "dcpk: ");
     }
+    ck_assert(!shell_exists("swept"));
+    sh("$dcpk sweep --model kimi-linear --context x -o swept");
+    expect_failure(2, "or ragged, ragged:N");
     sh("$dcpk sweep --model kimi-linear,kimi-k4 -o swept");
     expect_failure(2, "kimi-k4");
     ck_assert(!shell_exists("swept"));
@@ -244,6 +248,28 @@ START_TEST(lists_that_are_none_are_usage_errors_and_leave_no_folder) {
     expect_failure(2, "--model");
     sh("$dcpk sweep --model kimi-linear");
     expect_failure(2, "-o DIR");
+}
+END_TEST
+
+START_TEST(a_sweep_of_too_many_points_leaves_the_folder_as_it_was) {
+    sh("$dcpk sweep --model kimi-linear --tp 1-64 --batch 1-512 --q 1-8 --dcp 1-32 -o swept");
+    expect_failure(2, "more than 1048576 points");
+    ck_assert(!shell_exists("swept"));
+    sh(SMALL "--context 3 -o swept && cp -r swept before");
+    expect_code(0);
+    sh("$dcpk sweep --model kimi-linear --tp 1-64 --batch 1-512 --q 1-8 --dcp 1-32 --steps 1 --form fused splits=1 "
+       "--extend -o swept");
+    expect_failure(2, "more than 1048576 points");
+    sh("diff -r swept before && " SMALL "--context 3 -o swept");
+    expect_code(0);
+}
+END_TEST
+
+START_TEST(rows_of_one_kernel_are_told_apart) {
+    sh("$dcpk sweep --model kimi-k3 --tp 96 --dcp 2 --batch 2 --context 3 --event-ordered -o swept splits=1");
+    expect_code(0);
+    expect_in(last.out, "mla_query poll=0 store_qc=0 ");
+    expect_in(last.out, "mla_query poll=0 store_qc=1 ");
 }
 END_TEST
 
@@ -437,6 +463,8 @@ int main(void) {
     tcase_add_test(tests, a_row_holds_the_kernels_that_were_built_their_errors_and_counts);
     tcase_add_test(tests, instruction_counts_are_those_that_were_executed);
     tcase_add_test(tests, lists_that_are_none_are_usage_errors_and_leave_no_folder);
+    tcase_add_test(tests, a_sweep_of_too_many_points_leaves_the_folder_as_it_was);
+    tcase_add_test(tests, rows_of_one_kernel_are_told_apart);
     tcase_add_test(tests, a_sweep_killed_at_any_moment_goes_on_to_the_same_results);
     tcase_add_test(tests, half_a_line_is_cut_off_and_done_again);
     tcase_add_test(tests, several_jobs_come_to_the_same_results);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,13 +31,13 @@ enum {
     OPT_JSON
 };
 static const struct option_row options[] = {
-    [OPT_MODEL] = {"model", 0, "LIST", "presets ('dcpk ls models'); without one, heads=N among the keys"},
+    [OPT_MODEL] = {"model", 0, "MODEL,...", "presets ('dcpk ls models'); without one, heads=N among the keys"},
     [OPT_TP] = {"tp", 0, "LIST", "tensor-parallel sizes of the models: 8 or 4,8 (default 1)"},
     [OPT_DCP] = {"dcp", 0, "LIST", "ranks of a DCP group (default 1)"},
     [OPT_BATCH] = {"batch", 0, "LIST", "token rows of a launch: 1,2,16 or 1-64 or 8-64/8"},
     [OPT_Q] = {"q", 0, "LIST", "query rows of a request (default 1)"},
-    [OPT_ARCH] = {"arch", 0, "LIST", "architectures ('dcpk ls arch'; default sm_90a)"},
-    [OPT_FORM] = {"form", 0, "LIST", "of push, fused, norm (default all three)"},
+    [OPT_ARCH] = {"arch", 0, "ARCH,...", "architectures ('dcpk ls arch'; default sm_90a)"},
+    [OPT_FORM] = {"form", 0, "push|fused|norm,...", "what the packs' layers begin with (default all three)"},
     [OPT_SHAPES] = {"shapes", 0, "FILE", "more specs, one a line: KERNEL key=value..., # begins a comment"},
     [OPT_JOBS] = {"jobs", 'j', "N", "builds at a time (default: one a CPU, at most 16)"},
     [OPT_OUT] = {"output", 'o', "FILE", "the pack to write"},
@@ -61,12 +62,21 @@ struct work {
 };
 
 /* ---- building ------------------------------------------------------------------------------------ */
-/* One line that is written over, cut to the narrowest terminal. */
+/* Columns that one line may fill without going on in the next: the terminal's but one. */
+static int progress_width(void) {
+    enum { UNKNOWN = 80, MOST = 1000 };
+    struct winsize size = {0};
+    int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : UNKNOWN;
+    return columns > MOST ? MOST : columns > 1 ? columns - 1 : 1;
+}
+
+/* One line that is written over, cut to the terminal. */
 static void show_progress(const struct work *work, const char *spec) {
-    enum { WIDTH = 79 };
-    char text[WIDTH + 1];
+    char text[1024];
+    int width = progress_width();
     snprintf(text, sizeof text, "%u of %u%s%s", work->done, work->list.spec_count, spec[0] != '\0' ? "  " : "", spec);
-    fprintf(stderr, "\r%-*s\r", WIDTH, spec[0] != '\0' ? text : "");
+    text[width] = '\0';
+    fprintf(stderr, "\r%*s\r", width, "");
     if (spec[0] != '\0') fputs(text, stderr);
     fflush(stderr);
 }
@@ -208,17 +218,26 @@ static void report(const struct work *work, enum exit_code code) {
         return;
     }
     if (code != EXIT_DONE) return;
-    printf("%s: %u kernels, %llu bytes; %u compiled, %u found; %u of %u shapes skipped; %.1f s\n",
-           work->line->values[OPT_OUT], work->list.spec_count, (unsigned long long)work->bytes, work->compiled,
-           work->list.spec_count - work->compiled, work->list.refused, work->list.shape_count, seconds);
+    printf("%s: %u kernel%s, %llu bytes; %u compiled, %u found; ", work->line->values[OPT_OUT], work->list.spec_count,
+           work->list.spec_count == 1 ? "" : "s", (unsigned long long)work->bytes, work->compiled,
+           work->list.spec_count - work->compiled);
+    if (work->list.shape_count > 0) printf("%u of %u shapes skipped; ", work->list.refused, work->list.shape_count);
+    printf("%.1f s\n", seconds);
 }
 
 /* ---- the command --------------------------------------------------------------------------------- */
 /* What can be known before minutes of building: the folder is there and may be written. */
 static enum exit_code check_output(const struct command_line *line) {
     const char *path = line->values[OPT_OUT];
+    const char *shapes = line->values[OPT_SHAPES];
     struct stat there;
     if (path == NULL || path[0] == '\0') return usage_error(line, "the pack goes to a file: -o FILE");
+    if (strcmp(path, "-") == 0)
+        return usage_error(line,
+                           "a pack is not written to stdout: it is made whole beside its place and renamed, so it "
+                           "goes to a file: -o FILE (./- is a file of that name)");
+    if (shapes != NULL && output_is(path, shapes))
+        return usage_error(line, "-o %s is the file of --shapes: the pack would take its place", path);
     char *folder = must(strdup(path)), *slash = strrchr(folder, '/');
     if (slash != NULL) slash[slash == folder] = '\0';
     enum exit_code code = EXIT_DONE;

@@ -79,8 +79,9 @@ static enum exit_code list(const struct command_line *line, dcpk_gen *gen, int v
         json_print(table_json(listing.table), stdout);
     else {
         if (listing.entries > 0) table_print(listing.table, stdout);
-        printf("%llu entries, %llu bytes, %llu bad", (unsigned long long)listing.entries,
-               (unsigned long long)listing.bytes, (unsigned long long)listing.bad);
+        printf("%llu %s, %llu bytes, %llu bad", (unsigned long long)listing.entries,
+               listing.entries == 1 ? "entry" : "entries", (unsigned long long)listing.bytes,
+               (unsigned long long)listing.bad);
         if (listing.unknown > 0) printf(", %llu of a newer version", (unsigned long long)listing.unknown);
         printf("\n");
     }
@@ -105,8 +106,12 @@ static enum exit_code extract(const struct command_line *line, dcpk_gen *gen) {
     if ((values[OPT_PTX] != NULL) + (values[OPT_CUBIN] != NULL) + (values[OPT_IMAGE] != NULL) > 1)
         return usage_error(line, "one of --ptx, --cubin, --image");
     dcpk_image *image = NULL;
+    const char *folder = "";
     dcpk_error error;
     dcpk_error_init(&error);
+    if (dcpk_cache_path(gen, &folder, NULL) == DCPK_OK && folder[0] != '\0' && output_inside(values[OPT_OUT], folder))
+        return usage_error(line, "-o %s is in the cache, whose files are its own: choose a place outside of %s",
+                           values[OPT_OUT], folder);
     if (dcpk_cache_get(gen, line->words[1], &image, &error) != DCPK_OK) return work_failed(gen, &error);
     size_t length = 0;
     const void *bytes = values[OPT_PTX] != NULL     ? dcpk_image_ptx(image, &length)

@@ -15,7 +15,7 @@
 enum { OPT_JSON, OPT_MODEL, OPT_TP, OPT_DCP, OPT_BATCH, OPT_Q };
 static const struct option_row options[] = {
     [OPT_JSON] = {"json", 0, NULL, "JSON instead of text"},
-    [OPT_MODEL] = {"model", 0, "NAME", "can this preset of 'dcpk ls models' be served here?"},
+    [OPT_MODEL] = {"model", 0, "MODEL", "can this preset of 'dcpk ls models' be served here?"},
     [OPT_TP] = {"tp", 0, "N", "with --model: ranks that share its heads (1)"},
     [OPT_DCP] = {"dcp", 0, "N", "with --model: ranks that share its KV cache (1)"},
     [OPT_BATCH] = {"batch", 0, "LIST", "with --model: rows of a launch, 1,4,16 (1)"},
@@ -114,7 +114,7 @@ static enum exit_code run(const struct command_line *line) {
         else
             doctor_print(doctor);
     }
-    dcpk_packs_close(doctor->opened);
+    doctor_packs_close(doctor);
     dcpk_gen_close(doctor->gen);
     json_decref(doctor->whole);
     json_decref(doctor->problems);

@@ -42,15 +42,22 @@ struct listing {
     dcpk_packs *packs; /* of one file */
     const char *path;
     struct table *table;
-    bool json, verify;
+    bool json, verify, named; /* named: several packs, so rows say of which they are */
     uint64_t entries, bad, bytes;
 };
 
-static const struct column ls_text[] = {
-    {"key", "key"},         {"bytes", "bytes"},          {"registers", "registers"},
-    {"shared", "shared B"}, {"spill_bytes", "spills B"}, {"spec", "spec, or what is wrong"}};
-static const struct column verify_text[] = {
-    {"key", "key"}, {"bytes", "bytes"}, {"state", "state"}, {"spec_or_reason", "spec, or what is wrong"}};
+static const struct column ls_text[] = {{"pack", "pack"},
+                                        {"key", "key"},
+                                        {"bytes", "bytes"},
+                                        {"registers", "registers"},
+                                        {"shared", "shared B"},
+                                        {"spill_bytes", "spills B"},
+                                        {"spec", "spec, or what is wrong"}};
+static const struct column verify_text[] = {{"pack", "pack"},
+                                            {"key", "key"},
+                                            {"bytes", "bytes"},
+                                            {"state", "state"},
+                                            {"spec_or_reason", "spec, or what is wrong"}};
 static const struct column all_json[] = {{"pack", ""},  {"key", ""},       {"bytes", ""},  {"offset", ""},
                                          {"state", ""}, {"registers", ""}, {"shared", ""}, {"spill_bytes", ""},
                                          {"spec", ""},  {"reason", ""}};
@@ -101,7 +108,7 @@ static int32_t visit(void *self, const dcpk_pack_entry *entry) {
     listing->entries++;
     listing->bytes += entry->bytes;
     listing->bad += !good;
-    if (listing->json) table_text(table, listing->path);
+    if (listing->json || listing->named) table_text(table, listing->path);
     table_text(table, entry->key);
     table_integer(table, (int64_t)entry->bytes);
     if (listing->json) table_integer(table, (int64_t)entry->offset);
@@ -126,10 +133,12 @@ static enum exit_code list_one(struct listing *listing, const char *path) {
 
 /* Both read every entry whole: nothing is called good that was not looked at. */
 static enum exit_code list(const struct command_line *line, bool verify) {
-    struct listing listing = {.line = line, .verify = verify, .json = line->values[OPT_JSON] != NULL};
+    struct listing listing = {
+        .line = line, .verify = verify, .json = line->values[OPT_JSON] != NULL, .named = line->word_count > 2};
+    size_t unnamed = listing.named ? 0 : 1; /* the first column */
     listing.table = listing.json ? table_new(all_json, sizeof all_json / sizeof all_json[0])
-                    : verify     ? table_new(verify_text, 4)
-                                 : table_new(ls_text, 6);
+                    : verify     ? table_new(verify_text + unnamed, 5 - unnamed)
+                                 : table_new(ls_text + unnamed, 7 - unnamed);
     enum exit_code code = EXIT_DONE;
     for (int i = 1; i < line->word_count; i++) {
         enum exit_code one = list_one(&listing, line->words[i]);
@@ -139,8 +148,9 @@ static enum exit_code list(const struct command_line *line, bool verify) {
         json_print(table_json(listing.table), stdout);
     else {
         if (listing.entries > 0) table_print(listing.table, stdout);
-        printf("%llu entries, %llu bytes, %llu bad\n", (unsigned long long)listing.entries,
-               (unsigned long long)listing.bytes, (unsigned long long)listing.bad);
+        printf("%llu %s, %llu bytes, %llu bad\n", (unsigned long long)listing.entries,
+               listing.entries == 1 ? "entry" : "entries", (unsigned long long)listing.bytes,
+               (unsigned long long)listing.bad);
     }
     table_free(listing.table);
     return code == EXIT_DONE && listing.bad > 0 ? EXIT_WORK : code;
@@ -197,6 +207,8 @@ static enum exit_code extract(const struct command_line *line) {
     if (values[OPT_OUT] == NULL) return usage_error(line, "extract writes to a file: -o FILE ('-': stdout)");
     if ((values[OPT_PTX] != NULL) + (values[OPT_CUBIN] != NULL) + (values[OPT_IMAGE] != NULL) > 1)
         return usage_error(line, "one of --ptx, --cubin, --image");
+    if (output_is(values[OPT_OUT], line->words[1]))
+        return usage_error(line, "-o %s is the pack itself: a part of it would take its place", values[OPT_OUT]);
     dcpk_packs *packs = NULL;
     dcpk_image *image = NULL;
     enum exit_code code = open_pack(line, line->words[1], &packs);

@@ -34,15 +34,16 @@ enum {
     OPT_JSON
 };
 static const struct option_row options[] = {
-    [OPT_MODEL] = {"model", 'm', "LIST", "models ('dcpk ls models'); lists are a,b,c, numbers also ranges as in 1-8"},
+    [OPT_MODEL] = {"model", 'm', "MODEL,...",
+                   "models ('dcpk ls models'); lists are a,b,c, numbers also ranges as in 1-8"},
     [OPT_TP] = {"tp", 't', "LIST", "tensor-parallel sizes: a rank has heads / tp (default 8)"},
     [OPT_DCP] = {"dcp", 0, "LIST", "ranks that share a KV cache (default 1)"},
     [OPT_BATCH] = {"batch", 'b', "LIST", "token rows of a launch (default 1)"},
     [OPT_Q] = {"q", 'q', "LIST", "query rows of a request (default 1)"},
     [OPT_CONTEXT] = {"context", 'c', "LIST", "tokens of every request; ragged, ragged:N: a seeded mix (default 1024)"},
     [OPT_OUTPUT] = {"output", 'o', "DIR", "folder of results; one that holds this sweep is taken up where it stands"},
-    [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
-    [OPT_FORM] = {"form", 'f', "NAME", "how a step begins: fused, wait, pushed, or cycle (default): these in turn"},
+    [OPT_DEVICE] = {"device", 'd', "cpu|cuda|auto", "where to run (default: $DCPK_DEVICE, else cpu)"},
+    [OPT_FORM] = {"form", 'f', "fused|wait|pushed|cycle", "how a step begins; cycle (default): the others in turn"},
     [OPT_STEPS] = {"steps", 0, "N", "decode steps of a point, 1 to 64 (default 3)"},
     [OPT_SEED] = {"seed", 's', "N", "of the inputs (default 1)"},
     [OPT_ORDERED] = {"event-ordered", 'e', NULL,
@@ -218,6 +219,7 @@ static enum exit_code open_store(const struct command_line *line, struct plan *p
     size_t i;
     if (code == EXIT_DONE && plan->request.cuda && plan->jobs > 1)
         code = usage_error(line, "--jobs %d: points would disturb each other's times on a GPU", (int)plan->jobs);
+    if (code == EXIT_DONE && !sweep_points_fit(line, 0, plan->lists)) code = EXIT_USAGE; /* before there is a folder */
     if (code == EXIT_DONE)
         code = sweep_store_open(line, line->values[OPT_OUTPUT], identity(plan, probe), plan->lists,
                                 line->values[OPT_EXTEND] != NULL, &plan->store);
@@ -225,7 +227,7 @@ static enum exit_code open_store(const struct command_line *line, struct plan *p
     json_array_foreach(json_object_get(plan->store.sweep, "requests"), i, lists) {
         if (code == EXIT_DONE && !sweep_points_add(line, &plan->points, lists)) code = EXIT_USAGE;
     }
-    return code;
+    return code == EXIT_DONE ? sweep_store_begin(line, &plan->store) : code;
 }
 
 /* One point in a child. */

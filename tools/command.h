@@ -17,8 +17,9 @@ enum exit_code {
 #undef X
 };
 
-/* One row of a command's option table. argument NULL: a flag; "[=WORD]": may be left out. letter 0: only the long form.
- */
+/* One row of a command's option table. argument NULL: a flag; "[=WORD]": may be left out. Completion reads it, too:
+ * "a|b": these words; MODEL, ARCH: those of `dcpk ls`; FILE, DIR, CASE: paths; ",..." behind it: a list. letter 0: only
+ * the long form. */
 struct option_row {
     const char *name;
     char letter;
@@ -84,6 +85,9 @@ enum exit_code environment_cpu(const struct command_line *line, struct cpu_varia
 
 /* output.c: writes a whole file under its name or not at all ("-": stdout). False after a message. */
 bool output_write(const struct command_line *line, const char *path, const void *data, size_t length);
+/* Whether a file to be written is the file `other`, or lies in the folder (through links, too). "-" is neither. */
+bool output_is(const char *path, const char *other);
+bool output_inside(const char *path, const char *folder);
 
 /* words.c: the resolved spec that words say: KERNEL key=value..., with model= and tp= among them. Not EXIT_DONE after a
  * message; so too below. */

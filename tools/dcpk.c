@@ -1,7 +1,7 @@
 /* dcpk.c - the command: finds the subcommand and runs it. See cmd_*.c for what they do.
  *
  * May use include/ and tools/. Ends with 1 when what it printed could not be written: a full disk or a closed pipe must
- * not look like success. */
+ * not look like success. A closed pipe is said by the code alone: `dcpk ... | head` has what it wanted. */
 #include "command.h"
 
 #include <errno.h>
@@ -38,12 +38,24 @@ static void hold_standard_files(void) {
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) _exit(EXIT_WORK);
 }
 
+static const struct command *find_command(const char *name) {
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(name, commands[i]->name) == 0) return commands[i];
+    return NULL;
+}
+
 static enum exit_code dispatch(int argc, char **argv) {
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;
     }
     const char *name = argv[1];
+    if (strcmp(name, "help") == 0 && argc == 3) { /* as dcpk COMMAND --help */
+        const struct command *about = find_command(argv[2]);
+        if (about == NULL) return usage_error(NULL, "no command '%s'", argv[2]);
+        options_help(about);
+        return EXIT_DONE;
+    }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         print_help(stdout);
         return EXIT_DONE;
@@ -52,15 +64,13 @@ static enum exit_code dispatch(int argc, char **argv) {
         printf("dcpk %s\n", dcpk_version());
         return EXIT_DONE;
     }
-    for (size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(name, commands[i]->name) != 0) continue;
-        struct command_line line;
-        enum exit_code code;
-        if (!options_read(commands[i], argc - 1, argv + 1, &line, &code)) return code;
-        code = environment_log(&line);
-        return code == EXIT_DONE ? commands[i]->run(&line) : code;
-    }
-    return usage_error(NULL, "no command '%s'", name);
+    const struct command *command = find_command(name);
+    if (command == NULL) return usage_error(NULL, "no command '%s'", name);
+    struct command_line line;
+    enum exit_code code;
+    if (!options_read(command, argc - 1, argv + 1, &line, &code)) return code;
+    code = environment_log(&line);
+    return code == EXIT_DONE ? command->run(&line) : code;
 }
 
 /* stdio forgets why a buffer in the middle could not be written. self: where the last reason (errno) is kept. */
@@ -87,7 +97,8 @@ int main(int argc, char **argv) {
     stdout = must(fopencookie(&reason, "w", (cookie_io_functions_t){.write = put_output}));
     enum exit_code code = dispatch(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain(NULL, "cannot write the output: %s", reason != 0 ? strerror(reason) : "write error");
+        if (reason != EPIPE)
+            complain(NULL, "cannot write the output: %s", reason != 0 ? strerror(reason) : "write error");
         return code != EXIT_DONE ? (int)code : EXIT_WORK;
     }
     return (int)code;

@@ -47,16 +47,16 @@ struct doctor {
     struct doctor_driver cuda, cpu;
     const char *kind; /* DCPK_DEVICE's word: auto, cpu or cuda */
     int32_t list[DOCTOR_DEVICES], list_count;
-    bool blocking;             /* CUDA_LAUNCH_BLOCKING */
-    int32_t connections;       /* CUDA_DEVICE_MAX_CONNECTIONS, 0: unset */
-    dcpk_gen *gen;             /* NULL when it does not open */
-    bool assembles;            /* the chosen toolchain is usable */
-    char toolchain[256];       /* its text; its name when it is not usable */
-    char trouble[1024];        /* why it is not */
-    char other[16];            /* the first that is usable; "" */
-    json_t *archs;             /* those that it can build; borrowed */
-    int packs;                 /* that open */
-    struct dcpk_packs *opened; /* NULL: none */
+    bool blocking;              /* CUDA_LAUNCH_BLOCKING */
+    int32_t connections;        /* CUDA_DEVICE_MAX_CONNECTIONS, 0: unset */
+    dcpk_gen *gen;              /* NULL when it does not open */
+    bool assembles;             /* the chosen toolchain is usable */
+    char toolchain[256];        /* its text; its name when it is not usable */
+    char trouble[1024];         /* why it is not */
+    char other[16];             /* the first that is usable; "" */
+    json_t *archs;              /* those that it can build; borrowed */
+    int packs;                  /* that open */
+    struct dcpk_packs **opened; /* as many; each of one file */
 };
 
 /* cmd_doctor.c: one more row of problems (exit code 1) or notes. */
@@ -72,7 +72,9 @@ void doctor_packs(struct doctor *doctor);
 /* Behind both: no usable toolchain is a problem, and a note where there are packs. */
 void doctor_judge_toolchain(struct doctor *doctor);
 /* Whether a pack answers the spec with a sound image. */
-bool doctor_packs_have(const struct doctor *doctor, const dcpk_spec *spec);
+/* damage: "", or what is wrong with the entry of a pack that has the spec. */
+bool doctor_packs_have(const struct doctor *doctor, const dcpk_spec *spec, char *damage, size_t capacity);
+void doctor_packs_close(struct doctor *doctor);
 void doctor_serve(struct doctor *doctor); /* "serve": null without --model */
 
 /* doctor_text.c: the whole for people. */

@@ -25,56 +25,83 @@ static bool is_current(struct doctor *doctor, const char *manifest) {
     return current;
 }
 
-/* One file; the list of usable ones grows in `path`. */
-static void look_at_pack(struct doctor *doctor, json_t *list, const char *file, char *path, size_t capacity) {
+/* Entries of one pack, each read whole. */
+struct look {
+    struct doctor *doctor;
+    const char *file;
+    json_int_t bad;
+};
+
+static int32_t look_at_entry(void *self, const dcpk_pack_entry *entry) {
+    struct look *look = self;
+    if (entry->state == DCPK_OK) return 0;
+    look->bad++;
+    doctor_problem(look->doctor, "pack: %s: entry %.8s (%s) is bad: %s; 'dcpk aot' makes the pack anew", look->file,
+                   entry->key, entry->spec, entry->reason);
+    return 0;
+}
+
+/* One file; those that are usable go to doctor->opened. */
+static void look_at_pack(struct doctor *doctor, json_t *list, const char *file) {
     dcpk_packs *packs = NULL;
     dcpk_pack_info info = {.size = sizeof info};
+    struct look look = {.doctor = doctor, .file = file};
     dcpk_error error;
     dcpk_error_init(&error);
     dcpk_packs_options options = {.size = sizeof options, .path = file, .trusted_uid = -1};
     dcpk_status status = dcpk_packs_open(&options, &packs, &error);
     if (status == DCPK_OK) status = dcpk_packs_info(packs, 0, &info, &error);
+    if (status == DCPK_OK) status = dcpk_packs_visit(packs, 1, look_at_entry, &look, &error);
     bool good = status == DCPK_OK;
     bool current = good && is_current(doctor, info.manifest != NULL ? info.manifest : "");
-    json_array_append_new(list, must(json_pack("{s:s, s:b, s:b, s:b, s:s, s:I, s:I, s:s}", "path", file, "usable", good,
-                                               "current", current, "trusted", status != DCPK_E_UNTRUSTED, "reason",
-                                               good ? "" : error.text, "entries", (json_int_t)(good ? info.entries : 0),
-                                               "bytes", (json_int_t)(good ? info.bytes : 0), "manifest",
-                                               good && info.manifest != NULL ? info.manifest : "")));
+    json_array_append_new(list,
+                          must(json_pack("{s:s, s:b, s:b, s:b, s:s, s:I, s:I, s:I, s:s}", "path", file, "usable", good,
+                                         "current", current, "trusted", status != DCPK_E_UNTRUSTED, "reason",
+                                         good ? "" : error.text, "entries", (json_int_t)(good ? info.entries : 0),
+                                         "bad", look.bad, "bytes", (json_int_t)(good ? info.bytes : 0), "manifest",
+                                         good && info.manifest != NULL ? info.manifest : "")));
     if (good && !current)
         doctor_note(
             doctor,
             "%s was made from other templates or by another version: it is used as it is; 'dcpk aot' makes it anew",
             file);
-    if (good) {
-        size_t used = strlen(path);
-        snprintf(path + used, capacity - used, "%s%s", used > 0 ? ":" : "", file);
-        doctor->packs++;
-    } else {
+    if (!good) {
         doctor_problem(doctor, "pack: %s", error.text);
+        dcpk_packs_close(packs);
+        return;
     }
-    dcpk_packs_close(packs);
+    doctor->opened = must(realloc(doctor->opened, ((size_t)doctor->packs + 1) * sizeof(struct dcpk_packs *)));
+    doctor->opened[doctor->packs++] = packs;
 }
 
 void doctor_packs(struct doctor *doctor) {
     json_t *list = must(json_array());
     const char *given = getenv("DCPK_AOT_PATH");
     char *names = given != NULL ? must(strdup(given)) : NULL, *rest = NULL;
-    size_t capacity = given != NULL ? strlen(given) + 1 : 1;
-    char *path = must(calloc(1, capacity));
     for (char *file = names != NULL ? strtok_r(names, ":", &rest) : NULL; file != NULL;
          file = strtok_r(NULL, ":", &rest))
-        look_at_pack(doctor, list, file, path, capacity);
-    dcpk_packs_options options = {.size = sizeof options, .path = path, .trusted_uid = -1};
-    if (doctor->packs > 0 && dcpk_packs_open(&options, &doctor->opened, NULL) != DCPK_OK) doctor->opened = NULL;
+        look_at_pack(doctor, list, file);
     free(names);
-    free(path);
     json_object_set_new(doctor->whole, "packs", list);
 }
 
-bool doctor_packs_have(const struct doctor *doctor, const dcpk_spec *spec) {
-    dcpk_image *image = NULL;
-    bool found = doctor->opened != NULL && dcpk_packs_find(doctor->opened, spec, &image, NULL) == DCPK_OK;
-    if (found) dcpk_image_free(image);
-    return found;
+void doctor_packs_close(struct doctor *doctor) {
+    for (int i = 0; i < doctor->packs; i++)
+        dcpk_packs_close(doctor->opened[i]);
+    free(doctor->opened);
+}
+
+/* As the generator looks: a pack whose entry is damaged is passed over. */
+bool doctor_packs_have(const struct doctor *doctor, const dcpk_spec *spec, char *damage, size_t capacity) {
+    damage[0] = '\0';
+    for (int i = 0; i < doctor->packs; i++) {
+        dcpk_image *image = NULL;
+        dcpk_error error;
+        dcpk_error_init(&error);
+        dcpk_status status = dcpk_packs_find(doctor->opened[i], spec, &image, &error);
+        dcpk_image_free(image);
+        if (status == DCPK_OK) return true;
+        if (status != DCPK_E_NOT_FOUND && damage[0] == '\0') snprintf(damage, capacity, "%s", error.text);
+    }
+    return false;
 }

@@ -124,9 +124,13 @@ static const char *source_of(struct serve *serve, const dcpk_spec *spec) {
     struct doctor *doctor = serve->doctor;
     const char *jit = getenv("DCPK_JIT");
     bool never = jit != NULL && strcmp(jit, "never") == 0;
-    if (doctor_packs_have(doctor, spec)) return "pack";
+    char damage[sizeof((dcpk_error *)NULL)->text];
+    if (doctor_packs_have(doctor, spec, damage, sizeof damage)) return "pack";
     if (!never && can_build(doctor, spec->arch)) return "build";
-    if (never)
+    if (damage[0] != '\0' && (never || !doctor->assembles))
+        refuse(serve, "%s, and an entry of a pack is damaged: %s: make the pack anew with 'dcpk aot'",
+               never ? "DCPK_JIT=never" : "nothing here assembles PTX", damage);
+    else if (never)
         refuse(serve,
                "DCPK_JIT=never, and no pack of DCPK_AOT_PATH has the kernels of arch=%s: make one with 'dcpk aot'",
                spec->arch);

@@ -136,9 +136,11 @@ static void print_places(const json_t *whole) {
     json_array_foreach(json_object_get(whole, "packs"), i, row) {
         put_value("pack", text_of(row, "path"));
         if (is(row, "usable"))
-            printf("            %lld kernels, %.1f MiB\n",
+            printf("            %lld %s, %.1f MiB, %lld bad\n",
                    (long long)json_integer_value(json_object_get(row, "entries")),
-                   (double)json_integer_value(json_object_get(row, "bytes")) / (1 << 20));
+                   json_integer_value(json_object_get(row, "entries")) == 1 ? "kernel" : "kernels",
+                   (double)json_integer_value(json_object_get(row, "bytes")) / (1 << 20),
+                   (long long)json_integer_value(json_object_get(row, "bad")));
         else {
             printf("            ");
             put_text(text_of(row, "reason"), "            ");

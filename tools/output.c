@@ -53,6 +53,26 @@ static bool write_beside(const char *path, mode_t mode, const void *data, size_t
     return good;
 }
 
+bool output_is(const char *path, const char *other) {
+    struct stat here, there;
+    return strcmp(path, "-") != 0 && stat(path, &here) == 0 && stat(other, &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+bool output_inside(const char *path, const char *folder) {
+    char real[PATH_MAX], around[PATH_MAX];
+    if (strcmp(path, "-") == 0 || strlen(path) >= sizeof real || realpath(folder, around) == NULL) return false;
+    if (realpath(path, real) == NULL) { /* a new file: its folder says */
+        char *copy = must(strdup(path)), *slash = strrchr(copy, '/');
+        if (slash != NULL) slash[slash == copy] = '\0';
+        bool known = realpath(slash != NULL ? copy : ".", real) != NULL;
+        free(copy);
+        if (!known) return false;
+    }
+    size_t length = strlen(around);
+    return strncmp(real, around, length) == 0 && (real[length] == '/' || real[length] == '\0');
+}
+
 bool output_write(const struct command_line *line, const char *path, const void *data, size_t length) {
     if (strcmp(path, "-") == 0) return fwrite(data, 1, length, stdout) == length;
     char real[PATH_MAX]; /* a link's target is replaced, not the link */

@@ -1,5 +1,5 @@
 /* shape_file.c - a file of shapes: one spec a line, KERNEL key=value..., model= and tp= among them, # to the line's end
- * a comment. Every line that is no spec, or that a rule refuses, is named as FILE:LINE. */
+ * a comment. At most 16 MiB are read. Every line that is no spec, or that a rule refuses, is named as FILE:LINE. */
 #include "shape_inside.h"
 
 #include "tool_error.h"
@@ -10,6 +10,7 @@
 #include <string.h>
 
 static const char blanks[] = " \t\r\n";
+enum { MOST_BYTES = 16 << 20 };
 
 struct preset_words {
     const char *model;
@@ -74,23 +75,42 @@ static bool add_line(const struct command_line *line, dcpk_gen *gen, const char 
     return true;
 }
 
-enum exit_code shape_file_read(const struct command_line *line, dcpk_gen *gen, const char *path,
-                               struct shape_list *list) {
+/* The whole file, a NUL behind it; NULL after a message. A device or a pipe may never end. */
+static char *read_file(const struct command_line *line, const char *path, size_t *length) {
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         complain(line, "cannot read '%s': %s", path, strerror(errno));
-        return EXIT_USAGE;
+        return NULL;
     }
-    char *text = NULL;
-    size_t room = 0;
+    char *text = must(malloc((size_t)MOST_BYTES + 2));
+    *length = fread(text, 1, (size_t)MOST_BYTES + 1, file);
+    text[*length] = '\0';
+    bool good = ferror(file) == 0 && *length <= MOST_BYTES;
+    if (ferror(file) != 0)
+        complain(line, "cannot read '%s': %s", path, strerror(errno));
+    else if (!good)
+        complain(line, "'%s' is longer than the %d MiB that a file of shapes may have", path, MOST_BYTES >> 20);
+    fclose(file);
+    if (good) return text;
+    free(text);
+    return NULL;
+}
+
+enum exit_code shape_file_read(const struct command_line *line, dcpk_gen *gen, const char *path,
+                               struct shape_list *list) {
+    size_t length = 0;
+    char *text = read_file(line, path, &length);
+    if (text == NULL) return EXIT_USAGE;
     bool good = true;
     uint32_t number = 1;
-    for (ssize_t length; (length = getline(&text, &room, file)) >= 0; number++)
-        good = add_line(line, gen, path, number, text, (size_t)length, list) && good;
-    bool whole = feof(file) && !ferror(file);
-    if (!whole) complain(line, "cannot read '%s': %s", path, strerror(errno));
+    for (char *at = text, *end, *next; at < text + length; at = next, number++) {
+        end = memchr(at, '\n', length - (size_t)(at - text));
+        if (end == NULL) end = text + length;
+        next = end + 1;
+        *end = '\0';
+        good = add_line(line, gen, path, number, at, (size_t)(end - at), list) && good;
+    }
     free(text);
-    fclose(file);
-    if (good && whole && list->lines == 0) return usage_error(line, "--shapes %s: the file has no spec in it", path);
-    return good && whole ? EXIT_DONE : EXIT_USAGE;
+    if (good && list->lines == 0) return usage_error(line, "--shapes %s: the file has no spec in it", path);
+    return good ? EXIT_DONE : EXIT_USAGE;
 }

@@ -13,8 +13,8 @@
 const char *const shape_form_names[SHAPE_FORMS] = {
     [SHAPE_PUSH] = "push", [SHAPE_FUSED] = "fused", [SHAPE_NORM] = "norm"};
 
-/* A name that no kernel has: such a spec takes every key. */
-static const char any_kernel[] = "layer";
+/* A name that no kernel has: such a spec takes every key; messages begin with it. */
+static const char any_kernel[] = "aot";
 enum { MOST_TP = 4096, MOST_DCP = 32, MOST_BATCH = 512, MOST_Q = 8, MOST_SHAPES = 1 << 20 };
 
 struct numbers_list {
@@ -92,7 +92,7 @@ static enum exit_code read_numbers(const struct command_line *line, const struct
                 {"q", request->qs, MOST_Q, &asked->q}};
     enum exit_code code = EXIT_DONE;
     for (size_t i = 0; code == EXIT_DONE && i < sizeof rows / sizeof rows[0]; i++)
-        code = shape_numbers(line, rows[i].name, rows[i].text != NULL ? rows[i].text : "1", rows[i].most,
+        code = shape_numbers(line, rows[i].name, rows[i].text != NULL ? rows[i].text : "1", rows[i].most, "",
                              &rows[i].list->values, &rows[i].list->count);
     return code;
 }

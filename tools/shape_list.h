@@ -66,9 +66,9 @@ void shape_list_skipped(const struct command_line *line, const struct shape_list
 /* "model=kimi-k3 tp=8 dcp=4 batch=16 q=1 arch=sm_90a form=fused" (model and tp only where there is a model). */
 void shape_text(const struct shape *shape, char *text, size_t capacity);
 
-/* Numbers of a list, 1 to most, ascending, no two alike. EXIT_DONE, or EXIT_USAGE after a message that names the
- * option. Freed by the caller. */
+/* Numbers of a list, 1 to most, ascending, no two alike. more: what else the option takes, as the message adds it
+ * (", or ragged"), "": nothing. EXIT_DONE, or EXIT_USAGE after a message that names the option. Freed by the caller. */
 enum exit_code shape_numbers(const struct command_line *line, const char *option, const char *text, int32_t most,
-                             int32_t **values, size_t *count);
+                             const char *more, int32_t **values, size_t *count);
 
 #endif

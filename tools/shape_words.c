@@ -25,13 +25,14 @@ static bool read_range(char *text, int32_t most, struct range *range) {
     return dash == NULL || (word_number(dash + 1, (uint64_t)most, &range->last) && range->last >= range->first);
 }
 
-static enum exit_code bad_numbers(const struct command_line *line, const char *option, const char *text, int32_t most) {
-    return usage_error(line, "--%s %s: numbers from 1 to %d, as 1,2,16 or with ranges 1-64 and 8-64/8", option, text,
-                       most);
+static enum exit_code bad_numbers(const struct command_line *line, const char *option, const char *text, int32_t most,
+                                  const char *more) {
+    return usage_error(line, "--%s %s: numbers from 1 to %d, as 1,2,16 or with ranges 1-64 and 8-64/8%s", option, text,
+                       most, more);
 }
 
 enum exit_code shape_numbers(const struct command_line *line, const char *option, const char *text, int32_t most,
-                             int32_t **values, size_t *count) {
+                             const char *more, int32_t **values, size_t *count) {
     bool *wanted = must(calloc((size_t)most + 1, sizeof *wanted)), good = true;
     char *copy = must(strdup(text));
     for (char *item = copy, *next; good && item != NULL; item = next) {
@@ -48,7 +49,7 @@ enum exit_code shape_numbers(const struct command_line *line, const char *option
     for (int32_t n = 1; good && n <= most; n++)
         if (wanted[n]) (*values)[(*count)++] = n;
     free(wanted);
-    return good ? EXIT_DONE : bad_numbers(line, option, text, most);
+    return good ? EXIT_DONE : bad_numbers(line, option, text, most, more);
 }
 
 char *shape_numbers_text(const int32_t *values, size_t count) {

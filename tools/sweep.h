@@ -47,6 +47,9 @@ struct sweep_points {
 };
 /* The list's elements as an array of texts, numbers first, ascending, none twice; NULL after a message. */
 json_t *sweep_list_read(const struct command_line *line, enum sweep_list list, const char *text);
+/* Whether the product of these lists, beside so many points, is no more than SWEEP_MAX_POINTS; false after a message.
+ */
+bool sweep_points_fit(const struct command_line *line, size_t count, const json_t *lists);
 /* The product of six such arrays (an object, by sweep_list_names), the last fastest; points that are there already are
  * not added. False after a message: too many. */
 bool sweep_points_add(const struct command_line *line, struct sweep_points *points, const json_t *lists);
@@ -68,11 +71,14 @@ struct sweep_store {
     int fd;        /* results.jsonl, locked, appending; -1: closed */
     json_t *sweep; /* sweep.json */
     json_t *rows;  /* point's text -> row */
+    bool changed;  /* sweep.json is not yet what `sweep` is */
 };
 /* identity: what must be the same in every run into the folder. lists: this run's, plain. extend: new lists are added.
- * EXIT_DONE, or a code after a message. */
+ * What was asked for is written by sweep_store_begin, once nothing can refuse it any more. EXIT_DONE, or a code after a
+ * message. */
 enum exit_code sweep_store_open(const struct command_line *line, const char *folder, json_t *identity, json_t *lists,
                                 bool extend, struct sweep_store *store);
+enum exit_code sweep_store_begin(const struct command_line *line, struct sweep_store *store);
 bool sweep_store_has(const struct sweep_store *store, const char *point);
 /* Appends one whole line and keeps the row (takes the reference). False after a message. */
 bool sweep_store_add(const struct command_line *line, struct sweep_store *store, json_t *row);

@@ -44,7 +44,8 @@ static void add_text(json_t *list, const char *text) {
 static enum exit_code add_numbers(const struct command_line *line, enum sweep_list list, const char *text, json_t *to) {
     int32_t *values = NULL;
     size_t count = 0;
-    enum exit_code code = shape_numbers(line, sweep_list_names[list], text, list_most[list], &values, &count);
+    enum exit_code code = shape_numbers(line, sweep_list_names[list], text, list_most[list],
+                                        list == LIST_CONTEXT ? ", or ragged, ragged:N" : "", &values, &count);
     for (size_t i = 0; i < count; i++) {
         char number[16];
         snprintf(number, sizeof number, "%d", values[i]);
@@ -136,15 +137,18 @@ static void add_below(struct sweep_points *points, const json_t *lists, int list
     }
 }
 
-bool sweep_points_add(const struct command_line *line, struct sweep_points *points, const json_t *lists) {
-    struct sweep_point point = {.tp = 1};
+bool sweep_points_fit(const struct command_line *line, size_t count, const json_t *lists) {
     double product = 1;
     for (int list = 0; list < SWEEP_LISTS; list++)
         product *= (double)json_array_size(json_object_get(lists, sweep_list_names[list]));
-    if ((double)points->count + product > SWEEP_MAX_POINTS) {
-        usage_error(line, "the lists make more than %d points", SWEEP_MAX_POINTS);
-        return false;
-    }
+    if ((double)count + product <= SWEEP_MAX_POINTS) return true;
+    usage_error(line, "the lists make more than %d points", SWEEP_MAX_POINTS);
+    return false;
+}
+
+bool sweep_points_add(const struct command_line *line, struct sweep_points *points, const json_t *lists) {
+    struct sweep_point point = {.tp = 1};
+    if (!sweep_points_fit(line, points->count, lists)) return false;
     add_below(points, lists, 0, &point, points->count);
     return true;
 }

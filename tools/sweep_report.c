@@ -37,11 +37,35 @@ static void add_integer(struct table *table, const json_t *object, const char *k
         table_none(table);
 }
 
-static void add_kernel(struct table *table, const char *point, const char *state, const json_t *kernel, bool cuda) {
-    char name[64];
-    const char *verdict = text_of(kernel, "verdict"), *poll = strstr(text_of(kernel, "spec"), " poll=");
-    snprintf(name, sizeof name, "%s%.7s", text_of(kernel, "kernel"),
-             poll != NULL ? poll : ""); /* two of them may run */
+/* Whether a spec has the word, which is not ended by a NUL. */
+static bool has_word(const char *spec, const char *word, size_t length) {
+    for (const char *at = strchr(spec, ' '); at != NULL; at = strchr(at + 1, ' '))
+        if (strncmp(at + 1, word, length) == 0 && (at[1 + length] == ' ' || at[1 + length] == '\0')) return true;
+    return false;
+}
+
+/* The kernel, with poll, and with every key that tells it from another of its name at this point. */
+static void name_kernel(const json_t *kernels, const json_t *kernel, char *name, size_t capacity) {
+    const char *spec = text_of(kernel, "spec");
+    size_t used = (size_t)snprintf(name, capacity, "%s", text_of(kernel, "kernel")), i;
+    for (const char *at = strchr(spec, ' '); at != NULL && used < capacity; at = strchr(at + 1, ' ')) {
+        size_t length = strcspn(at + 1, " ");
+        bool shown = strncmp(at, " poll=", 6) == 0;
+        const json_t *other;
+        for (i = 0; i < json_array_size(kernels) && !shown; i++) {
+            other = json_array_get(kernels, i);
+            shown = strcmp(text_of(other, "kernel"), text_of(kernel, "kernel")) == 0 &&
+                    !has_word(text_of(other, "spec"), at + 1, length);
+        }
+        if (shown) used += (size_t)snprintf(name + used, capacity - used, " %.*s", (int)length, at + 1);
+    }
+}
+
+static void add_kernel(struct table *table, const char *point, const char *state, const json_t *kernels,
+                       const json_t *kernel, bool cuda) {
+    char name[256];
+    const char *verdict = text_of(kernel, "verdict");
+    name_kernel(kernels, kernel, name, sizeof name);
     table_text(table, name);
     table_text(table, point);
     table_text(table, verdict[0] != '\0' ? verdict : state);
@@ -91,9 +115,10 @@ static struct table *make_table(const struct sweep_store *store, const struct sw
         size_t k;
         json_t *kernel;
         const json_t *row = row_of(store, &points->at[i], point);
+        json_t *kernels = json_object_get(row, "kernels");
         const char *state = text_of(row, "state");
         if (row == NULL || strcmp(state, "refused") == 0) continue;
-        json_array_foreach(json_object_get(row, "kernels"), k, kernel) add_kernel(table, point, state, kernel, cuda);
+        json_array_foreach(kernels, k, kernel) add_kernel(table, point, state, kernels, kernel, cuda);
         add_layer(table, point, row, cuda);
     }
     return table;

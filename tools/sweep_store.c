@@ -126,7 +126,7 @@ static bool differs(const json_t *there, json_t *here, const char *prefix, char 
 }
 
 static enum exit_code check_lists(const struct command_line *line, struct sweep_store *store, json_t *lists,
-                                  bool extend, bool *changed) {
+                                  bool extend) {
     json_t *requests = json_object_get(store->sweep, "requests"), *one;
     char text[1400] = "";
     size_t i;
@@ -135,7 +135,7 @@ static enum exit_code check_lists(const struct command_line *line, struct sweep_
     }
     if (extend && json_is_array(requests)) {
         json_array_append(requests, lists);
-        *changed = true;
+        store->changed = true;
         return EXIT_DONE;
     }
     differs(json_array_get(requests, json_array_size(requests) - 1), lists, "--", text, sizeof text);
@@ -158,7 +158,7 @@ static enum exit_code check_request(const struct command_line *line, json_t *ide
                                     bool results, struct sweep_store *store) {
     char *path = path_in(store->folder, "sweep.json"), text[1400];
     json_error_t where;
-    bool there = access(path, F_OK) == 0, changed = false;
+    bool there = access(path, F_OK) == 0;
     store->sweep = there ? json_load_file(path, 0, &where) : json_copy(identity);
     enum exit_code code = EXIT_DONE;
     if (there && !json_is_object(store->sweep)) {
@@ -172,13 +172,13 @@ static enum exit_code check_request(const struct command_line *line, json_t *ide
     } else if (there && differs(store->sweep, identity, "", text, sizeof text)) {
         code = usage_error(line, "'%s' holds another sweep: %s; -o names another folder", store->folder, text);
     } else if (there) {
-        code = check_lists(line, store, lists, extend, &changed);
+        code = check_lists(line, store, lists, extend);
     } else {
         json_object_set_new(store->sweep, "requests", json_pack("[O]", lists));
-        changed = true;
+        store->changed = true;
     }
     free(path);
-    return code == EXIT_DONE && changed ? write_sweep(line, store) : code;
+    return code;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
@@ -195,6 +195,12 @@ enum exit_code sweep_store_open(const struct command_line *line, const char *fol
         code = check_request(line, identity, lists, extend, results, store);
     }
     return code == EXIT_DONE ? read_rows(line, store, &kept) : code;
+}
+
+enum exit_code sweep_store_begin(const struct command_line *line, struct sweep_store *store) {
+    enum exit_code code = store->changed ? write_sweep(line, store) : EXIT_DONE;
+    store->changed = store->changed && code != EXIT_DONE;
+    return code;
 }
 
 bool sweep_store_has(const struct sweep_store *store, const char *point) {
