@@ -3,6 +3,7 @@
 #include "gen/library.h"
 
 #include "runtime/error.h"
+#include "runtime/loader.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -83,6 +84,10 @@ dcpk_status library_open(struct library *library, const struct library_search *s
     char reason[400] = "";
     struct link_map *map = NULL;
     *library = (struct library){0};
+    if (!dcpk_loader_there()) {
+        dcpk_error_set(error, DCPK_E_TOOLCHAIN, "no %s: %s", search->what, DCPK_NO_LOADER);
+        return missing(error);
+    }
     if (search->named) {
         if (!try_open(library, NULL, search->named, reason, sizeof reason)) {
             dcpk_error_set(error, DCPK_E_TOOLCHAIN, "%s does not open as a library; %s names it: %s", search->named,

@@ -3,6 +3,7 @@
 #include "runtime/device.h"
 #include "runtime/error.h"
 #include "runtime/folder_of.h"
+#include "runtime/loader.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -65,6 +66,7 @@ dcpk_status dcpk_driver_find(const char *kind, const char *library, struct dcpk_
                              dcpk_error *error) {
     bool automatic = strcmp(kind, "auto") == 0;
     *cpu = strcmp(kind, "cpu") == 0;
+    if (!dcpk_loader_there()) return dcpk_error_set(error, DCPK_E_NOT_FOUND, "no device: %s", DCPK_NO_LOADER);
     if (library != NULL) {
         dcpk_status status = start(driver, library, count, error);
         if (status == DCPK_OK && automatic) *cpu = is_cpu(driver);

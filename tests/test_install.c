@@ -80,7 +80,7 @@ START_TEST(uninstall_removes_what_install_put_and_nothing_else) {
          "PREFIX=/opt/own/deep; test -z \"$(find fresh -mindepth 1)\"");
     sh("eval $make uninstall DESTDIR=$PWD/fresh PREFIX=/opt/own/deep");
     ck_assert_int_ne(last.code, 0);
-    expect_in(last.err, "nothing to remove");
+    expect_in(last.err, "uninstall: nothing to remove");
 }
 END_TEST
 
@@ -108,8 +108,27 @@ START_TEST(a_folder_outside_the_prefix_is_refused) {
     expect_in(last.err, "a folder below PREFIX");
     sh("eval $make install PREFIX=usr");
     ck_assert_int_ne(last.code, 0);
-    expect_in(last.err, "an absolute folder");
+    expect_in(last.err, "install: PREFIX=usr: an absolute folder");
+    sh("eval $make install PREFIX=$PWD/usr LIBDIR=\"\\\"$PWD/usr/l|b\\\"\"");
+    ck_assert_int_ne(last.code, 0);
+    expect_in(last.err, "below PREFIX only letters, digits");
+    sh("eval $make uninstall PREFIX=usr");
+    ck_assert_int_ne(last.code, 0);
+    expect_in(last.err, "uninstall: PREFIX=usr: an absolute folder");
     good("! test -e usr");
+}
+END_TEST
+
+START_TEST(folders_may_have_any_name) {
+    good("put() { eval $make '\"$@\"'; }; put install DESTDIR=\"$PWD/de:s't\" PREFIX=\"/opt/it's \\\"c:d\\\" \\\\e\"");
+    good("\"$PWD/de:s't/opt/it's \\\"c:d\\\" \\\\e/bin/dcpk\" gen query_norm heads=1 batch=1 | grep -q '^.version'");
+    good("mkdir 'x\\'; mv \"$PWD/de:s't/opt/it's \\\"c:d\\\" \\\\e\" 'x\\/:y\\'; echo '-- own' > own.ptx.lua; for t in "
+         "\"\" "
+         "'--templates .'; do 'x\\/:y\\/bin/dcpk' gen query_norm heads=1 batch=1 $t | grep -q '^.version' || exit 1; "
+         "done");
+    good("mv 'x\\/:y\\' \"$PWD/de:s't/opt/it's \\\"c:d\\\" \\\\e\"; put() { eval $make '\"$@\"'; }; put uninstall "
+         "DESTDIR=\"$PWD/de:s't\" PREFIX=\"/opt/it's \\\"c:d\\\" \\\\e\"; test -z \"$(find \"$PWD/de:s't\" -mindepth "
+         "1)\"");
 }
 END_TEST
 
@@ -205,16 +224,54 @@ START_TEST(cmake_has_static_libraries_and_packs_of_own_templates) {
     good("cp -r \"$source/tests/samples/make\" usr/mine; cd usr/mine; rm Makefile; echo 'double batch=3' > shapes.txt; "
          "printf '%s\\n' 'cmake_minimum_required(VERSION 3.13)' 'project(double C)' 'find_package(dcpk 0.1.0 EXACT "
          "REQUIRED)' "
-         "'dcpk_add_kernels(own SHAPES shapes.txt TEMPLATES templates OUTPUT sub/own.dcpk)' "
+         "'dcpk_add_kernels(own SHAPES shapes.txt TEMPLATES templates OUTPUT \"out dir/deep/own.dcpk\")' "
          "'dcpk_add_kernels(more BATCH 1 DCP 1 2 KEYS heads=2 store_qc=0 FORM norm)' "
          "'add_executable(double double.c)' 'target_link_libraries(double dcpk::dcpkgen_static)' > CMakeLists.txt; "
-         "mkdir -p tree/sub; cmake -S . -B tree -DCMAKE_C_FLAGS='" SANITIZE
-         "' >&2; DCPK_TEMPLATE_PATH=/nowhere cmake --build tree >&2; "
-         "../bin/dcpk pack ls tree/sub/own.dcpk >&2; ../bin/dcpk pack ls tree/more.dcpk >&2; "
+         "cmake -S . -B tree -DCMAKE_C_FLAGS='" SANITIZE "' >&2; DCPK_TEMPLATE_PATH=/nowhere cmake --build tree >&2; "
+         "../bin/dcpk pack ls \"tree/out dir/deep/own.dcpk\" >&2; ../bin/dcpk pack ls tree/more.dcpk >&2; "
          "LD_LIBRARY_PATH=$PWD/../lib tree/double");
     ck_assert_str_eq(last.out, "100 numbers doubled, 0 wrong\n");
     good("grep -q 'double arch=sm_90a batch=3' err; grep -q 'query_norm arch=sm_90a heads=2' err; ! ldd "
          "usr/mine/tree/double | grep dcpk");
+}
+END_TEST
+
+START_TEST(a_program_that_is_static_as_a_whole_is_told_so) {
+    install();
+    good("printf '%s\n' '#include <dcpk/gen.h>' '#include <dcpk/runtime.h>' '#include <stdio.h>' 'int main(void) {' "
+         "'dcpk_device *device = NULL; dcpk_error error; dcpk_error_init(&error);' "
+         "'int status = dcpk_device_open(NULL, &device, &error); puts(error.text); dcpk_device_close(device);' "
+         "'dcpk_gen *gen = NULL; dcpk_spec spec; dcpk_text ptx; dcpk_spec_parse(&spec, \"query_norm heads=1 batch=1\", "
+         "NULL);' "
+         "'dcpk_spec_resolve(&spec, NULL); dcpk_gen_open(NULL, &gen, NULL);' "
+         "'if (dcpk_gen_expand(gen, &spec, &ptx, &error) == DCPK_OK) puts(\"expands\"); else puts(error.text);' "
+         "'return status == DCPK_E_NOT_FOUND ? 7 : status != DCPK_OK; }' > a.c");
+    const char *build = "cc -Iusr/include %s a.c usr/lib/libdcpkgen.a usr/lib/libdcpk.a $(pkg-config --variable libdir "
+                        "lua5.4)/liblua5.4.a -lm -ldl -lpthread -o a";
+    char line[512];
+    if (SANITIZE[0] == '\0') {
+        for (const char *const *how = (const char *const[]){"-static", "-static-pie", NULL}; *how != NULL; how++) {
+            snprintf(line, sizeof line, build, *how); /* NOLINT: our own words */
+            sh("env PKG_CONFIG_LIBDIR= true; unset PKG_CONFIG_LIBDIR; %s", line);
+            if (last.code != 0) continue; /* a system without static libraries */
+            sh("DCPK_TEMPLATE_PATH=$PWD/usr/share/dcpk/templates ./a");
+            expect_code(7);
+            expect_in(last.out, "linked statically as a whole");
+            expect_in(last.out, "\nexpands\n");
+        }
+    }
+    snprintf(line, sizeof line, build, SANITIZE); /* NOLINT: our own words */
+    sh("unset PKG_CONFIG_LIBDIR; %s", line);
+    expect_code(0);
+    sh("./a");
+    expect_code(7);
+    expect_in(last.out, "LD_LIBRARY_PATH");
+    expect_in(last.out, "there is no folder");
+    expect_in(last.out, "DCPK_TEMPLATE_PATH");
+    sh("export LD_LIBRARY_PATH=$PWD/usr/lib DCPK_TEMPLATE_PATH=$PWD/usr/share/dcpk/templates; ./a && "
+       "$(readelf -l a | sed -n 's/.*interpreter: \\(.*\\)\\]/\\1/p') ./a");
+    expect_code(0);
+    expect_in(last.out, "expands\n");
 }
 END_TEST
 
@@ -253,6 +310,10 @@ START_TEST(manual_pages_hold_every_row_of_the_tables) {
         ck_assert_msg(last.out[0] == '\0' && last.code == 0, "%s has nothing of: %s%s", lists[i][1], last.out,
                       last.err);
     }
+    good("! grep -nE '\\?[\\\\]?[&]?\\.' usr/share/man/man1/dcpk.1 | grep -F '?\\&.'"); /* a question ends as one */
+    good("sed -n '/^.SS dcpk doctor/,/^.nf/p' usr/share/man/man1/dcpk.1 > page; grep -qx '.fBdcpk doctor.fR .options.' "
+         "page; "
+         "grep -q '^what is here.*with it.*[.]' page");
     good("! grep -l '@[a-z]*@' usr/share/man/man*/* usr/lib/pkgconfig/* usr/lib/cmake/dcpk/*; ! grep -l '@[A-Z]*@' "
          "usr/lib/pkgconfig/* usr/lib/cmake/dcpk/*");
 }
@@ -261,10 +322,27 @@ END_TEST
 /* What bash would offer for a line; words are separated as readline does. */
 static void complete(const char *words) {
     sh("PATH=$PWD/usr/bin:$PATH bash -c 'source usr/share/bash-completion/completions/dcpk; COMP_WORDS=(%s); "
-       "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_LINE=\"${COMP_WORDS[*]}\"; COMP_LINE=${COMP_LINE// = /=}; "
+       "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_LINE=\"${COMP_WORDS[*]}\"; COMP_LINE=${COMP_LINE// =/=}; "
        "COMP_LINE=${COMP_LINE//= /=}; COMP_POINT=${#COMP_LINE}; _dcpk dcpk; printf \"%%s\\n\" \"${COMPREPLY[@]}\"'",
        words);
     expect_code(0);
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The words of a text in the order of letters. */
+static void sorted(const char *text, char *out, size_t capacity) {
+    char copy[256], *words[64], *rest = copy;
+    size_t count = 0, length = 0;
+    ck_assert_uint_lt((size_t)snprintf(copy, sizeof copy, "%s", text), sizeof copy);
+    for (char *word; count < 64 && (word = strtok_r(rest, " ", &rest)) != NULL;)
+        words[count++] = word;
+    qsort(words, count, sizeof *words, by_text);
+    out[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        length += (size_t)snprintf(out + length, capacity - length, "%s%s", i > 0 ? " " : "", words[i]);
 }
 
 START_TEST(completion_offers_what_the_command_knows) {
@@ -285,6 +363,66 @@ START_TEST(completion_offers_what_the_command_knows) {
     ck_assert_str_eq(last.out, "--event-ordered\n");
     complete("dcpk cache ver");
     ck_assert_str_eq(last.out, "verify\n");
+    complete("dcpk help expl");
+    ck_assert_str_eq(last.out, "explain\n");
+}
+END_TEST
+
+/* One table: what is typed, and all that is offered. "" is the empty word at the cursor. */
+START_TEST(completion_knows_the_values_of_options_and_what_actions_take) {
+    install();
+    good("mkdir dir; touch one.dcpk 'one more.dcpk' other");
+    static const char *const rows[][2] = {
+        {"dcpk pack \"\"", "ls verify extract"},
+        {"dcpk pack ls one", "one.dcpk one more.dcpk"},
+        {"dcpk pack verify --json one.dcpk oth", "other"},
+        {"dcpk pack extract one.", "one.dcpk"},
+        {"dcpk pack extract -o dir one.", "one.dcpk"},
+        {"dcpk pack extract other mla_q", "mla_query"},
+        {"dcpk pack extract other mla_query split", "splits= split="},
+        {"dcpk pack extract other mla_query pv = f", "f16 fp8"},
+        {"dcpk pack --man", "--manifest"},
+        {"dcpk pack extract other mla_query -o oth", "other"},
+        {"dcpk cache \"\"", "path ls verify extract clear"},
+        {"dcpk cache ls \"\"", ""},
+        {"dcpk run --device \"\"", "cpu cuda auto"},
+        {"dcpk run --device = cu", "cuda"},
+        {"dcpk run --device =", "cpu cuda auto"},
+        {"dcpk run -d cp", "cpu"},
+        {"dcpk run --schedule = r", "random"},
+        {"dcpk replay --schedule \"\"", "fair random"},
+        {"dcpk run --form wa", "wait"},
+        {"dcpk run --inject = ta", "table"},
+        {"dcpk run --save oth", "other"},
+        {"dcpk run --json --templates di", "dir"},
+        {"dcpk sweep --model kimi-k3,kimi-k3", "kimi-k3,kimi-k3"},
+        {"dcpk aot --form push,n", "push,norm"},
+        {"dcpk aot --arch = sm_120", "sm_120 sm_120a"},
+        {"dcpk aot --batch \"\"", ""},
+        {"dcpk doctor --model = kimi-k3", "kimi-k3"},
+        {"dcpk build -o dir mla_q", "mla_query"},
+        {"dcpk build mla_query query_", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        complete(rows[i][0]);
+        for (char *at = last.out; *at != '\0'; at++)
+            if (*at == '\n') *at = at[1] == '\0' ? '\0' : ' ';
+        char wanted[256], got[256];
+        sorted(rows[i][1], wanted, sizeof wanted);
+        sorted(last.out, got, sizeof got);
+        ck_assert_msg(strcmp(got, wanted) == 0, "%s: '%s', wanted '%s'", rows[i][0], got, wanted);
+    }
+    if (!can_build("completion of keys")) return;
+    good("\"$dcpk\" cache ls | sed -n 's/^\\([0-9a-f]\\{32\\}\\) .*/\\1/p' > key; test $(wc -c < key) = 33");
+    complete("dcpk cache extract \"\"");
+    char key[40];
+    snprintf(key, sizeof key, "%s", last.out);
+    good("cat key");
+    ck_assert_str_eq(last.out, key);
+    good("echo 'query_norm heads=1 batch=1' > shapes; \"$dcpk\" aot --shapes shapes -o own.dcpk");
+    complete("dcpk pack extract own.dcpk \"\"");
+    expect_in(last.out, "\nquery_norm\n");
+    ck_assert_uint_eq(strspn(last.out, "0123456789abcdef"), 32);
 }
 END_TEST
 
@@ -297,6 +435,8 @@ int main(void) {
     tcase_add_test(tests, files_of_others_in_our_folders_stay);
     tcase_add_test(tests, a_new_version_takes_away_what_the_old_one_had_put);
     tcase_add_test(tests, a_folder_outside_the_prefix_is_refused);
+    tcase_add_test(tests, folders_may_have_any_name);
+    tcase_add_test(tests, a_program_that_is_static_as_a_whole_is_told_so);
     tcase_add_test(tests, the_libraries_export_what_the_headers_declare);
     tcase_add_test(tests, the_runtime_needs_the_c_library_alone);
     tcase_add_test(tests, the_tree_may_be_moved);
@@ -306,6 +446,7 @@ int main(void) {
     tcase_add_test(tests, the_program_of_the_readme_runs);
     tcase_add_test(tests, manual_pages_hold_every_row_of_the_tables);
     tcase_add_test(tests, completion_offers_what_the_command_knows);
+    tcase_add_test(tests, completion_knows_the_values_of_options_and_what_actions_take);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -17,8 +17,8 @@
 
 enum { OPT_DEVICE, OPT_SCHEDULE, OPT_SEED, OPT_ORDERED, OPT_SHARES, OPT_SIGMA, OPT_OUT, OPT_JSON };
 static const struct option_row options[] = {
-    [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
-    [OPT_SCHEDULE] = {"schedule", 0, "NAME", "CPU device: fair (default) or random, a seeded adversary"},
+    [OPT_DEVICE] = {"device", 'd', "cpu|cuda|auto", "where to run (default: $DCPK_DEVICE, else cpu)"},
+    [OPT_SCHEDULE] = {"schedule", 0, "fair|random", "CPU device: fair (default), or a seeded adversary"},
     [OPT_SEED] = {"seed", 's', "N", "of a random schedule (default: $DCPK_CPU_SEED, else 1)"},
     [OPT_ORDERED] = {"event-ordered", 'e', NULL,
                      "kernel by kernel over all ranks, poll=0 split=1: ranks may share a GPU"},

@@ -17,19 +17,29 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_DEVICE, OPT_SEED, OPT_SCHEDULE, OPT_FORM, OPT_ORDERED, OPT_SHARES, OPT_SAVE, OPT_INJECT, OPT_JSON, OPT_TEMPLATES };
+enum {
+    OPT_DEVICE,
+    OPT_SEED,
+    OPT_SCHEDULE,
+    OPT_FORM,
+    OPT_ORDERED,
+    OPT_SHARES,
+    OPT_SAVE,
+    OPT_INJECT,
+    OPT_JSON,
+    OPT_TEMPLATES
+};
 static const struct option_row options[] = {
-    [OPT_DEVICE] = {"device", 'd', "KIND", "cpu, cuda or auto (default: $DCPK_DEVICE, else cpu)"},
+    [OPT_DEVICE] = {"device", 'd', "cpu|cuda|auto", "where to run (default: $DCPK_DEVICE, else cpu)"},
     [OPT_SEED] = {"seed", 's', "N", "as seed=N: of the inputs and of a random schedule (schedule: $DCPK_CPU_SEED)"},
-    [OPT_SCHEDULE] = {"schedule", 0, "NAME", "CPU device: fair (default) or random, a seeded adversary"},
-    [OPT_FORM] = {"form", 'f', "NAME", "how a step begins: fused, wait, pushed, or cycle (default): these in turn"},
+    [OPT_SCHEDULE] = {"schedule", 0, "fair|random", "CPU device: fair (default), or a seeded adversary"},
+    [OPT_FORM] = {"form", 'f', "fused|wait|pushed|cycle", "how a step begins; cycle (default): the others in turn"},
     [OPT_ORDERED] = {"event-ordered", 'e', NULL,
                      "kernel by kernel over all ranks, poll=0 split=1: ranks may share a GPU"},
     [OPT_SHARES] = {"shares", 0, NULL,
                     "ranks beyond the GPUs take equal shares of the multiprocessors (green contexts)"},
     [OPT_SAVE] = {"save", 0, "CASE", "write the last step as a case file, with the reference's results"},
-    [OPT_INJECT] = {"inject", 0, "[=INPUT]",
-                    "flip one bit of an input on the device: cache, qkv, gate, weight or table"},
+    [OPT_INJECT] = {"inject", 0, "[=cache|qkv|gate|weight|table]", "flip one bit of an input on the device"},
     [OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
     [OPT_TEMPLATES] = TEMPLATES_ROW,
 };

@@ -80,7 +80,10 @@ void options_help(const struct command *command) {
         const char *argument = row->argument != NULL ? row->argument : "";
         snprintf(left, sizeof left, "%s--%s%s%s", letter, row->name,
                  argument[0] != '\0' && argument[0] != '[' ? " " : "", argument);
-        printf("  %-28s %s\n", left, row->help);
+        if (strlen(left) > 28)
+            printf("  %s\n  %-28s %s\n", left, "", row->help);
+        else
+            printf("  %-28s %s\n", left, row->help);
     }
     printf("  %-28s %s\n", "-h, --help", "this text");
 }

@@ -10,15 +10,17 @@ VERSION    := $(shell sed -n 's/^.define DCPK_VERSION_TEXT "\(.*\)"/\1/p' includ
 SOVERSION  := 0
 MANUALS    := $(patsubst docs/man/%.scd,$(BUILD)/man/%,$(wildcard docs/man/*.scd))
 symbols     = tools/packaging/symbols
+# A variable as one word of the shell, whatever it holds.
+word_of     = '$(subst ','\'',$($(1)))'
 defined     = $(if $(findstring -fsanitize,$(OPT)),,-Wl,-z,defs)
 
 .PHONY: install uninstall package
 install:
 	$(call setup,install)
 	+$(again) programs package
-	$(Q)tools/packaging/install put $(BUILD) '$(VERSION)' '$(SOVERSION)' '$(DESTDIR)' '$(PREFIX)' '$(LIBDIR)' '$(INCLUDEDIR)' '$(MANDIR)'
+	$(Q)tools/packaging/install put $(BUILD) '$(VERSION)' '$(SOVERSION)' $(foreach name,DESTDIR PREFIX LIBDIR INCLUDEDIR MANDIR,$(call word_of,$(name)))
 uninstall:
-	$(Q)tools/packaging/install remove '$(DESTDIR)' '$(PREFIX)'
+	$(Q)tools/packaging/install remove $(call word_of,DESTDIR) $(call word_of,PREFIX)
 package: $(BUILD)/package/libdcpk.a $(BUILD)/package/libdcpkgen.a $(BUILD)/libdcpk.so.$(SOVERSION) $(BUILD)/libdcpkgen.so.$(SOVERSION) $(BUILD)/libdcpkcpu.so $(MANUALS)
 
 $(BUILD)/%.map: $(symbols) $(wildcard include/dcpk/*.h runtime/*.h)
