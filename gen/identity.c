@@ -71,11 +71,25 @@ static int compare(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
+/* Whether a folder before `end` in the list has this one in it: its files are then among that one's, under their names
+ * below it, and stand behind them. Hidden folders are not walked. */
+static bool walked(const char *list, const char *end, const char *folder) {
+    char other[4096];
+    for (const char *at = list; at != end && (at = template_list_next(at, other, sizeof other)) != NULL && at != end;) {
+        size_t length = strlen(other);
+        while (length > 1 && other[length - 1] == '/')
+            length--;
+        if (strncmp(folder, other, length) == 0 && folder[length] == '/' && strstr(folder + length, "/.") == NULL)
+            return true;
+    }
+    return false;
+}
+
 static dcpk_status collect(const struct expander *expander, struct names *names, dcpk_error *error) {
     const char *path = expander_path(expander);
     char folder[4096];
     for (const char *at = path; (at = template_list_next(at, folder, sizeof folder)) != NULL;)
-        walk(names, folder, "", 0);
+        if (!walked(path, at, folder)) walk(names, folder, "", 0);
     if (names->count > 1) qsort(names->list, names->count, sizeof *names->list, compare);
     if (names->trouble == 0) return DCPK_OK;
     return dcpk_error_system(error, names->trouble == ENOMEM ? DCPK_E_NOMEM : DCPK_E_IO, names->trouble,

@@ -61,6 +61,38 @@ START_TEST(pack_has_what_layers_of_both_forms_need_and_the_norm) {
 }
 END_TEST
 
+/* What a pack holds is checked where nothing can be built: every form of a run, with an empty cache. */
+START_TEST(a_pack_of_form_check_is_run_and_compared_without_a_compiler) {
+    if (skip()) return;
+    static const char *const shapes[][2] = {
+        {"heads=2 --dcp 2 --batch 2", "heads=2 dcp=2 batch=2"},
+        {"heads=2 --dcp 1 --batch 2", "heads=2 dcp=1 batch=2"},
+        {"--model kimi-linear --tp 32 --dcp 2 --batch 1 splits=1", "model=kimi-linear tp=32 dcp=2 batch=1 splits=1"},
+        {"heads=1 poll=0 split=1 --dcp 2 --batch 1", "--event-ordered heads=1 dcp=2 batch=1"}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        sh(SHARED "$dcpk aot %s --form check -o a.dcpk", shapes[i][0]);
+        expect_code(0);
+        sh("mkdir -p empty && DCPK_CACHE_DIR=$PWD/empty DCPK_PTXAS=/none/ptxas DCPK_NVJITLINK=/none/nvjitlink "
+           "DCPK_JIT=never DCPK_AOT_PATH=a.dcpk $dcpk run context=5 %s",
+           shapes[i][1]);
+        expect_code(0);
+        expect_in(last.out, ": 3 steps on ");
+        expect_in(last.out, "compilers started: 0;");
+        ck_assert_str_eq(last.err, ""); /* not "made otherwise", either */
+    }
+    /* To an engine, whose generator has no folder of checks, it is as any pack. */
+    sh(SHARED "$dcpk aot heads=2 --batch 2 --form check -o a.dcpk && DCPK_CACHE_DIR=$PWD/none DCPK_JIT=never "
+              "DCPK_AOT_PATH=a.dcpk $dcpk build dcp_value heads=2 batch=2");
+    expect_code(0);
+    ck_assert_str_eq(last.err, "");
+    /* And a pack without it does not do. */
+    sh(SHARED "$dcpk aot heads=2 --dcp 2 --batch 2 -o b.dcpk");
+    expect_code(0);
+    sh("DCPK_CACHE_DIR=$PWD/empty DCPK_JIT=never DCPK_AOT_PATH=b.dcpk $dcpk run context=5 heads=2 dcp=2 batch=2");
+    expect_failure(1, "no image of 'mla_query");
+}
+END_TEST
+
 START_TEST(lists_have_ranges_steps_and_forget_repetitions) {
     if (skip()) return;
     sh(SHARED "$dcpk aot heads=2 --batch 8-24/8,1-3,2,16 --form norm -o a.dcpk && $dcpk pack ls --manifest a.dcpk");
@@ -149,7 +181,7 @@ START_TEST(words_that_make_no_sense_are_usage_errors) {
         {"--batch '' heads=2 -o a.dcpk", "--batch "},
         {"--batch 1 --dcp 33 heads=2 -o a.dcpk", "--dcp 33: numbers from 1 to 32"},
         {"--batch 1 --arch sm_1 heads=2 -o a.dcpk", "'sm_1' is none of: sm_90 sm_90a"},
-        {"--batch 1 --form fuse heads=2 -o a.dcpk", "'fuse' is none of: push fused norm"},
+        {"--batch 1 --form fuse heads=2 -o a.dcpk", "'fuse' is none of: push fused norm check"},
         {"--batch 1 --model none -o a.dcpk", "there is no model 'none'"},
         {"--batch 1 heads=2 batch=3 -o a.dcpk", "--batch takes the list"},
         {"--batch 1 heads=2 model=kimi-k2 -o a.dcpk", "--model takes the list"},
@@ -414,6 +446,7 @@ int main(void) {
     tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, setup, shell_teardown);
     tcase_add_test(tests, pack_has_what_layers_of_both_forms_need_and_the_norm);
+    tcase_add_test(tests, a_pack_of_form_check_is_run_and_compared_without_a_compiler);
     tcase_add_test(tests, lists_have_ranges_steps_and_forget_repetitions);
     tcase_add_test(tests, presets_and_files_of_shapes_come_together);
     tcase_add_test(tests, combinations_that_a_rule_refuses_are_named_and_the_others_built);

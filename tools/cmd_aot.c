@@ -3,6 +3,7 @@
  * shape_list.c says which specs, the generator builds them, the runtime's pack writer lays them down. Here: the order
  * of these steps, the progress line, the manifest and the report. */
 #include "command.h"
+#include "device_choice.h"
 #include "shape_list.h"
 #include "table.h"
 #include "tool_error.h"
@@ -37,7 +38,8 @@ static const struct option_row options[] = {
     [OPT_BATCH] = {"batch", 0, "LIST", "token rows of a launch: 1,2,16 or 1-64 or 8-64/8"},
     [OPT_Q] = {"q", 0, "LIST", "query rows of a request (default 1)"},
     [OPT_ARCH] = {"arch", 0, "ARCH,...", "architectures ('dcpk ls arch'; default sm_90a)"},
-    [OPT_FORM] = {"form", 0, "push|fused|norm,...", "what the packs' layers begin with (default all three)"},
+    [OPT_FORM] = {"form", 0, "push|fused|norm|check,...",
+                  "parts of a layer, as above (default: push,fused,norm)"},
     [OPT_SHAPES] = {"shapes", 0, "FILE", "more specs, one a line: KERNEL key=value..., # begins a comment"},
     [OPT_JOBS] = {"jobs", 'j', "N", "builds at a time (default: one a CPU, at most 16)"},
     [OPT_OUT] = {"output", 'o', "FILE", "the pack to write"},
@@ -285,10 +287,13 @@ static enum exit_code run(const struct command_line *line) {
                                           .file = values[OPT_SHAPES]};
     struct work work = {.line = line, .progress = isatty(STDERR_FILENO) == 1, .started = tool_now()};
     uint32_t jobs = 0;
+    char with_checks[8192], *usual = NULL;
+    if (shape_form_asked(values[OPT_FORM], SHAPE_CHECK))
+        device_choice_templates(usual = with_checks, sizeof with_checks);
     enum exit_code code = check_output(line);
     if (code == EXIT_DONE) code = read_jobs(line, &jobs);
     unsetenv("DCPK_AOT_PATH"); /* a pack is made of builds, not of other packs */
-    if (code == EXIT_DONE) code = open_gen_before(line, values[OPT_TEMPLATES], NULL, &work.gen);
+    if (code == EXIT_DONE) code = open_gen_before(line, values[OPT_TEMPLATES], usual, &work.gen);
     if (code == EXIT_DONE) code = shape_list_make(line, work.gen, &request, &work.list);
     if (code == EXIT_DONE) {
         shape_list_skipped(line, &work.list);
@@ -304,11 +309,13 @@ const struct command command_aot = {
     .name = "aot",
     .operands = "[KEY=VALUE...]",
     .summary = "build the kernels of many shapes into one pack, for DCPK_AOT_PATH and dcpk_packs_open",
-    .help = "Every combination of the lists is a shape; the pack gets what a layer of it needs (push: query_push, "
-            "query_wait; fused:\nmla_query and, where it does not poll, query_wait; both: mla_decode, dcp_value; norm: "
-            "query_norm). key=value words\n(cap=64 publish=multicast ...) hold for every kernel that takes the key. "
-            "Combinations that a rule refuses are named\nand skipped; it is an error when nothing is left, or when a "
-            "line of the file is refused.\nThe same request, templates and compiler give the same bytes.\n",
+    .help =
+        "Every combination of the lists is a shape; the pack gets what a layer of it needs (push: query_push, "
+        "query_wait; fused:\nmla_query and, where it does not poll, query_wait; both: mla_decode, dcp_value; norm: "
+        "query_norm;\ncheck: all that dcpk run launches, in every form of it, so that 'DCPK_AOT_PATH=F.dcpk dcpk run' "
+        "checks the pack with\nno compiler). key=value words (cap=64 publish=multicast ...) hold for every kernel that "
+        "takes the key. Combinations\nthat a rule refuses are named and skipped; it is an error when nothing is left, "
+        "or when a line of the file is refused.\nThe same request, templates and compiler give the same bytes.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,

@@ -6,47 +6,14 @@
 
 #include <string.h>
 
-static const char *const phase_kernel[PHASE_COUNT] = {"query_norm", "mla_query",  "mla_query",  "query_push",
-                                                      "query_wait", "query_copy", "mla_decode", "dcp_value"};
-
 /* ---- specs --------------------------------------------------------------------------------------- */
 
 static void spec_of(const struct layer_run *run, enum layer_phase phase, dcpk_spec *spec) {
-    kernel_set_spec(&run->base, phase_kernel[phase], spec);
-    if (phase == PHASE_FUSED) {
-        spec->store_qc = run->layer->q_lora != 0;
-    }
-    if (phase == PHASE_QUERY) {
-        spec->poll = 0;
-        spec->store_qc = 0;
-    }
-}
-
-/* Whether mla_query of LAYER_FUSED leaves the waiting to query_wait. */
-static bool fused_waits(const struct layer_run *run) {
-    dcpk_spec spec;
-    spec_of(run, PHASE_FUSED, &spec);
-    return dcpk_spec_resolve(&spec, NULL) == DCPK_OK && spec.poll == 0;
+    layer_phase_spec(&run->base, phase, spec);
 }
 
 static bool phase_runs(const struct layer_run *run, int32_t form, enum layer_phase phase) {
-    bool boxed = run->layer->dcp > 1;
-    switch (phase) {
-    case PHASE_NORM:
-        return form == LAYER_WAIT && run->layer->q_lora != 0;
-    case PHASE_FUSED:
-        return form == LAYER_FUSED;
-    case PHASE_QUERY:
-        return form == LAYER_WAIT;
-    case PHASE_PUSH:
-        return form == LAYER_PUSHED && boxed;
-    case PHASE_WAIT:
-        return boxed && (form != LAYER_FUSED || fused_waits(run));
-    case PHASE_COPY:
-        return boxed;
-    default:
-        return true;
-    }
+    return layer_phase_runs(&run->base, form, phase);
 }
 
 static bool phase_used(const struct layer_run *run, enum layer_phase phase) {
@@ -195,7 +162,7 @@ dcpk_status layer_launch_rank(struct layer_run *run, int32_t s, int32_t r, const
     uint32_t flags = (run->options.chain ? DCPK_LAUNCH_CHAIN_WAITS : 0) | DCPK_LAUNCH_FIRST;
     int32_t form = layer_form_of(run, s);
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
-        if (!phase_runs(run, form, (enum layer_phase)phase) || (only && strcmp(only, phase_kernel[phase]) != 0)) {
+        if (!phase_runs(run, form, (enum layer_phase)phase) || (only && strcmp(only, layer_phase_kernel[phase]) != 0)) {
             continue;
         }
         for (uint32_t entry = 0; entry < entries_of(run, r, (enum layer_phase)phase); entry++) {

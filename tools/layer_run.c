@@ -55,9 +55,7 @@ static void set_base(struct layer_run *run) {
         run->base.qh = l->qh ? l->qh : run->base.qh;
     }
     run->base.tiled_from = l->tiled_from ? l->tiled_from : run->base.tiled_from;
-    run->base.poll = l->dcp == 1 && run->base.poll == 0 ? DCPK_UNSET : run->base.poll;
-    if (l->dcp > 1 && run->base.cap == DCPK_UNSET) run->base.cap = l->batch > 64 ? l->batch : 64;
-    if (l->dcp > 1 && run->base.qh == DCPK_UNSET) run->base.qh = l->dcp * l->heads;
+    layer_phase_base(&run->base);
 }
 
 /* The forms that fit a share: specs are asked for again with its multiprocessors. */

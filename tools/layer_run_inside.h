@@ -3,19 +3,9 @@
 #ifndef TOOLS_LAYER_RUN_INSIDE_H
 #define TOOLS_LAYER_RUN_INSIDE_H
 
+#include <tools/layer_phases.h>
 #include <tools/layer_run.h>
 
-enum layer_phase {
-    PHASE_NORM,
-    PHASE_FUSED, /* mla_query of LAYER_FUSED */
-    PHASE_QUERY, /* mla_query of LAYER_WAIT */
-    PHASE_PUSH,
-    PHASE_WAIT,
-    PHASE_COPY,
-    PHASE_DECODE,
-    PHASE_VALUE,
-    PHASE_COUNT
-};
 enum { LAYER_FORMS = 3, GUARD_BYTES = 2048, GUARD_WORD = 0x5EAD5EAD, GAP_BYTE = 0x7F };
 
 /* A buffer that kernels write: guard_bytes of guard follow. */

@@ -3,6 +3,7 @@
 #include "shape_inside.h"
 
 #include "kernel_set.h"
+#include "layer_phases.h"
 #include "tool_error.h"
 
 #include <dcpk/layer.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 
 const char *const shape_form_names[SHAPE_FORMS] = {
-    [SHAPE_PUSH] = "push", [SHAPE_FUSED] = "fused", [SHAPE_NORM] = "norm"};
+    [SHAPE_PUSH] = "push", [SHAPE_FUSED] = "fused", [SHAPE_NORM] = "norm", [SHAPE_CHECK] = "check"};
 
 /* A name that no kernel has: such a spec takes every key; messages begin with it. */
 static const char any_kernel[] = "aot";
@@ -34,6 +35,13 @@ static int rank_form(const char *name) {
     for (int i = 0; i < SHAPE_FORMS; i++)
         if (strcmp(name, shape_form_names[i]) == 0) return i;
     return -1;
+}
+
+bool shape_form_asked(const char *list, enum shape_form form) {
+    const char *name = shape_form_names[form];
+    for (const char *at = list; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, strlen(name)) == 0 && (at[strlen(name)] == ',' || at[strlen(name)] == '\0')) return true;
+    return false;
 }
 
 static int rank_arch(const char *name) {
@@ -134,7 +142,7 @@ static enum exit_code read_request(const struct command_line *line, dcpk_gen *ge
                            archs, &asked->archs);
     if (code == EXIT_DONE)
         code = shape_names(line, "form", request->forms != NULL ? request->forms : "push,fused,norm", rank_form,
-                           "push fused norm", &asked->forms);
+                           "push fused norm check", &asked->forms);
     return code;
 }
 
@@ -201,6 +209,7 @@ static dcpk_status make_base(dcpk_gen *gen, const struct asked *asked, struct sh
 
 static dcpk_status make_specs(const struct shape *shape, dcpk_spec *specs, uint32_t *count, dcpk_error *error) {
     dcpk_layer_options options = {.size = sizeof options, .base = &shape->base, .form = (int32_t)shape->form};
+    if (shape->form == SHAPE_CHECK) return layer_phase_specs(&shape->base, specs, count, error);
     if (shape->form != SHAPE_NORM) return dcpk_layer_specs(&options, specs, DCPK_LAYER_MAX_SPECS, count, error);
     kernel_set_spec(&shape->base, "query_norm", &specs[0]);
     *count = 1;
@@ -219,6 +228,7 @@ void shape_list_add(struct shape_list *list, const dcpk_spec *spec, uint32_t lin
 
 static void add_shape(dcpk_gen *gen, const struct asked *asked, const struct shape *wanted, struct shape_list *list) {
     struct shape *shape = &list->shapes[list->shape_count++];
+    _Static_assert((int)PHASE_COUNT <= (int)DCPK_LAYER_MAX_SPECS, "specs has room for either");
     dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
     uint32_t count = 0;
     dcpk_error error;

@@ -8,9 +8,12 @@
 
 #include <tools/command.h>
 
-/* What a shape is for. The first two have the values of enum dcpk_layer_form. */
-enum shape_form { SHAPE_PUSH = 0, SHAPE_FUSED = 1, SHAPE_NORM = 2, SHAPE_FORMS };
-extern const char *const shape_form_names[SHAPE_FORMS]; /* "push", "fused", "norm" */
+/* What a shape is for. The first two have the values of enum dcpk_layer_form. CHECK: all that dcpk run launches, in
+ * whichever form, its own kernels among it, for which the generator needs device_choice_templates. */
+enum shape_form { SHAPE_PUSH = 0, SHAPE_FUSED = 1, SHAPE_NORM = 2, SHAPE_CHECK = 3, SHAPE_FORMS };
+extern const char *const shape_form_names[SHAPE_FORMS]; /* "push", "fused", "norm", "check" */
+/* Whether a list of forms, as the command line has it (NULL: not given), names this one. */
+bool shape_form_asked(const char *list, enum shape_form form);
 
 /* What was asked for, as the command line says it; NULL: not given. A list of numbers is "1,2,16" or has ranges
  * "1-64" or "8-64/8" (in steps of 8); a number twice counts once. */
