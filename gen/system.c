@@ -148,7 +148,9 @@ static int arrange(posix_spawn_file_actions_t *actions, const int from[3]) {
 }
 
 /* Own process group, nothing blocked; an engine's ignored SIGPIPE or SIGCHLD are not the compiler's. SIGXFSZ stays as
- * it is: a compiler that runs into a file size limit fails its write and says so. */
+ * it is: a compiler that runs into a file size limit fails its write and says so. A program that is killed (SIGKILL)
+ * leaves its compiler to run to its end, whose bytes nobody reads: PR_SET_PDEATHSIG would have to be said between fork
+ * and exec, where posix_spawn runs nothing of ours, and a fork copies the page tables of a whole engine. */
 static int attributes(posix_spawnattr_t *attr) {
     sigset_t none, defaults;
     sigemptyset(&none);

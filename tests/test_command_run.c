@@ -275,6 +275,11 @@ START_TEST(replay_takes_what_replay_wrote_and_never_writes_over_its_case) {
     expect_failure(2, "is the case itself");
     sh("cmp case kept && ln -s case link && $dcpk replay link --out case");
     expect_failure(2, "is the case itself");
+    sh("$dcpk replay case --out -");
+    expect_failure(2, "results go to a file");
+    sh("$dcpk run --save -");
+    expect_failure(2, "the case goes to a file");
+    ck_assert(!shell_exists("-"));
     sh("DCPK_CPU_SMS=1 $dcpk replay case");
     expect_code(0);
     sh("$dcpk replay case --seed 3");

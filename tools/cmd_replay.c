@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { OPT_DEVICE, OPT_SCHEDULE, OPT_SEED, OPT_ORDERED, OPT_SHARES, OPT_SIGMA, OPT_OUT, OPT_JSON };
 static const struct option_row options[] = {
@@ -172,11 +171,6 @@ static enum exit_code run_case(const struct command_line *line, dcpk_gen *gen, c
     return code;
 }
 
-static bool same_file(const char *a, const char *b) {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static enum exit_code run(const struct command_line *line) {
     char path[8192], why[SAFETENSORS_SENTENCE];
     uint64_t seed = 1;
@@ -189,7 +183,9 @@ static enum exit_code run(const struct command_line *line) {
         return usage_error(line, "--shares and --event-ordered are two ways to share a GPU: choose one");
     if (line->values[OPT_SEED] != NULL && !word_number(line->values[OPT_SEED], INT64_MAX, &seed))
         return usage_error(line, "--seed %s: a number from 0 to 2^63 - 1", line->values[OPT_SEED]);
-    if (line->values[OPT_OUT] != NULL && same_file(line->values[OPT_OUT], line->words[0]))
+    if (line->values[OPT_OUT] != NULL && strcmp(line->values[OPT_OUT], "-") == 0)
+        return usage_error(line, "--out -: stdout has the report; results go to a file (./- is one of that name)");
+    if (line->values[OPT_OUT] != NULL && output_is(line->values[OPT_OUT], line->words[0]))
         return usage_error(line, "--out %s is the case itself; results go to a file of their own",
                            line->values[OPT_OUT]);
     enum exit_code code = device_choice_read(line, line->values[OPT_DEVICE], line->values[OPT_SCHEDULE], "cpu",

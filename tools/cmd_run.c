@@ -71,6 +71,8 @@ static enum exit_code read_options(const struct command_line *line, struct run_p
     if (values[OPT_SEED] != NULL && !word_number(values[OPT_SEED], INT64_MAX, &plan->make.seed))
         return usage_error(line, "--seed %s: a number from 0 to 2^63 - 1", values[OPT_SEED]);
     plan->have_seed = values[OPT_SEED] != NULL;
+    if (values[OPT_SAVE] != NULL && strcmp(values[OPT_SAVE], "-") == 0)
+        return usage_error(line, "--save -: stdout has the report; the case goes to a file (./- is one of that name)");
     if (values[OPT_SHARES] != NULL && values[OPT_ORDERED] != NULL)
         return usage_error(line, "--shares and --event-ordered are two ways to share a GPU: choose one");
     int form = values[OPT_FORM] == NULL ? LAYER_CYCLE : word_index(values[OPT_FORM], forms, 4);
