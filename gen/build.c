@@ -1,6 +1,6 @@
 /* build.c - the life of a kernel: spec -> memory -> packs -> direct key -> manifest -> expand -> content key -> entry
- * -> lock -> assemble -> validate -> publish. Owns the order of these steps, what DCPK_JIT leaves out of it, and the
- * report; build_find.c knows the places, build_make.c the steps. */
+ * -> lock -> assemble -> validate -> publish. Owns what follows when nobody has it, and the report; build_find.c knows
+ * the places, their order and what DCPK_JIT leaves out of it, build_make.c the steps. */
 #include "gen/build.h"
 
 #include "runtime/error.h"
@@ -35,48 +35,38 @@ void build_end(struct build *b) {
     dcpk_image_free(b->image);
 }
 
-/* force: whatever the cache holds, and without waiting for another who compiles the same. */
+/* Behind build_find: nobody has it. force: without waiting for another who compiles the same. */
 static dcpk_status compile(struct build *b, bool force, dcpk_error *error) {
-    dcpk_status status = build_expand(b, error);
-    if (status != DCPK_OK || (!force && build_from_entry(b))) return status;
     if (!force && cache_ready(&b->gen->cache, true)) {
         b->lock = cache_lock(&b->gen->cache, b->content.hex, b->gen->lock_timeout_ms);
         if (build_from_entry(b)) /* another one has built it while we waited */
             return DCPK_OK;
     }
-    status = build_assemble(b, error);
+    dcpk_status status = build_assemble(b, error);
     if (status == DCPK_OK) build_publish(b);
     return status;
 }
 
-static dcpk_status live(struct build *b, bool force, dcpk_error *error) {
-    if (build_from_memory(b) || (!force && build_from_packs(b))) return DCPK_OK;
-    dcpk_status status = build_request(b, error);
-    if (status != DCPK_OK || (!force && build_from_manifest(b))) return status;
-    status = compile(b, force, error);
+static dcpk_status live(struct build *b, dcpk_error *error) {
+    dcpk_status status = build_find(b, error);
+    if (status != DCPK_OK) return status;
+    if (!b->image) status = compile(b, b->gen->jit == JIT_FORCE, error);
     if (status == DCPK_OK) build_note(b);
     return status;
 }
 
-/* PTX from Lua may be expanded to look for its content; CUDA C++ would need a compiler to become PTX. A spec that the
- * template refuses is refused here, too. */
+/* A spec that the template refuses is refused here, too. */
 static dcpk_status live_without_compiler(struct build *b, dcpk_error *error) {
     dcpk_error why;
     dcpk_error_init(&why);
-    if (build_from_memory(b) || build_from_packs(b)) return DCPK_OK;
-    if (b->gen->cache.path && build_request(b, &why) == DCPK_OK) {
-        if (build_from_manifest(b)) return DCPK_OK;
-        dcpk_status status = b->front[0] ? DCPK_E_NOT_FOUND : build_expand(b, &why);
-        if (status == DCPK_OK && build_from_entry(b)) {
-            build_note(b);
-            return DCPK_OK;
-        }
-        if (status == DCPK_E_SPEC || status == DCPK_E_ARCH) {
-            if (error) *error = why;
-            return status;
-        }
+    dcpk_status status = build_find(b, &why);
+    if (status == DCPK_E_SPEC || status == DCPK_E_ARCH) {
+        if (error) *error = why;
+        return status;
     }
-    return build_missed(b, &why, error);
+    if (!b->image) return build_missed(b, &why, error);
+    build_note(b);
+    return DCPK_OK;
 }
 
 static uint32_t lines_of(const char *text) {
@@ -117,8 +107,7 @@ bool gen_at_hand(struct dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **out, 
     double start = system_now();
     *out = NULL;
     *report = (dcpk_build_report){.size = sizeof *report};
-    if (build_begin(&b, gen, spec, NULL) == DCPK_OK &&
-        (build_from_memory(&b) || (gen->jit != JIT_FORCE && build_from_packs(&b))))
+    if (build_begin(&b, gen, spec, NULL) == DCPK_OK && build_at_hand(&b))
         build_give(&b, gen->toolchain.started, start, out, report);
     build_end(&b);
     return *out != NULL;
@@ -132,9 +121,29 @@ dcpk_status dcpk_gen_build(dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **ou
     *out = NULL;
     dcpk_status status = build_begin(&b, gen, spec, error);
     uint32_t started = gen ? gen->toolchain.started : 0;
-    if (status == DCPK_OK)
-        status = gen->jit == JIT_NEVER ? live_without_compiler(&b, error) : live(&b, gen->jit == JIT_FORCE, error);
+    if (status == DCPK_OK) status = gen->jit == JIT_NEVER ? live_without_compiler(&b, error) : live(&b, error);
     if (status == DCPK_OK) build_give(&b, started, start, out, report);
+    build_end(&b);
+    return status;
+}
+
+dcpk_status dcpk_gen_find(dcpk_gen *gen, const dcpk_spec *spec, uint32_t *hit, dcpk_error *error) {
+    struct build b;
+    if (!hit) return dcpk_error_set(error, DCPK_E_ARG, "hit may not be NULL");
+    *hit = HIT_NONE;
+    dcpk_status status = build_begin(&b, gen, spec, error);
+    if (status == DCPK_OK) {
+        gen->cache.looking = true;
+        status = build_find(&b, error);
+        if (status == DCPK_OK && !b.image && gen->jit == JIT_NEVER)
+            status = dcpk_error_set(error, DCPK_E_NOT_FOUND,
+                                    "no pack and no cache has '%s', and no compiler may be started for it (jit never)",
+                                    b.spec_text);
+        if (status == DCPK_OK && !b.image)
+            status = toolchain_reaches(gen->toolchain.text, &b.spec, b.expansion.ptx_version, error);
+        if (b.image) *hit = b.report.hit;
+        gen->cache.looking = false;
+    }
     build_end(&b);
     return status;
 }

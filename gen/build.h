@@ -25,11 +25,12 @@ void build_end(struct build *b);
  * image. report may be NULL. start: system_now when the call began; started: compiler processes before it. */
 void build_give(struct build *b, uint32_t started, double start, dcpk_image **out, dcpk_build_report *report);
 
-/* build_find.c: places where the image may already be. True: b->image is set, and the report says from where. */
-bool build_from_memory(struct build *b);
-bool build_from_packs(struct build *b);
-bool build_from_manifest(struct build *b);
-bool build_from_entry(struct build *b); /* after build_expand */
+/* build_find.c: looks for the image where it may already be, in the order of the layers, without those that jit leaves
+ * out. b->image is set where one has it, and the report says which; else the request is made and, where it can be
+ * without a compiler that may not be started, the expansion. Not OK: why it cannot be looked for further. */
+dcpk_status build_find(struct build *b, dcpk_error *error);
+bool build_at_hand(struct build *b);    /* its first two: memory, packs */
+bool build_from_entry(struct build *b); /* its last: the cache by content, after build_expand */
 
 /* build_make.c: the steps that make one. request: identifies the toolchain and makes the direct key. expand: PTX and
  * the content key. */

@@ -1,5 +1,6 @@
-/* build_find.c - where an image may already be: this process, a pack, the cache by request or by content. Only an image
- * whose own preimage says that it is the one asked for is taken; everything else is a miss. */
+/* build_find.c - where an image may already be: this process, a pack, the cache by request or by content; in this
+ * order, for whoever asks. Only an image whose own preimage says that it is the one asked for is taken; everything else
+ * is a miss. */
 #include "gen/build.h"
 
 #include "gen/cache_manifest.h"
@@ -7,7 +8,7 @@
 
 #include <string.h>
 
-bool build_from_memory(struct build *b) {
+static bool from_memory(struct build *b) {
     bool cached = false;
     b->image = memory_find(&b->gen->memory, b->spec_text, &cached);
     if (b->image) {
@@ -17,7 +18,7 @@ bool build_from_memory(struct build *b) {
     return b->image != NULL;
 }
 
-bool build_from_packs(struct build *b) {
+static bool from_packs(struct build *b) {
     b->image = packs_find(&b->gen->packs, &b->spec, b->gen->expander, &b->gen->notice);
     if (b->image) b->report.hit = HIT_PACK;
     return b->image != NULL;
@@ -47,7 +48,7 @@ static void report_miss(struct build *b, const char *key, dcpk_status status, co
 }
 
 /* The direct way: no template is expanded, no process is started. */
-bool build_from_manifest(struct build *b) {
+static bool from_manifest(struct build *b) {
     char key[DIGEST_HEX];
     dcpk_image *image = NULL;
     dcpk_error error;
@@ -90,4 +91,19 @@ bool build_from_entry(struct build *b) {
         return false;
     }
     return take(b, image, &b->content);
+}
+
+bool build_at_hand(struct build *b) {
+    return from_memory(b) || (b->gen->jit != JIT_FORCE && from_packs(b));
+}
+
+/* Under "never" PTX from Lua may be expanded to look for its content; CUDA C++ would need a compiler to become PTX. */
+dcpk_status build_find(struct build *b, dcpk_error *error) {
+    enum jit_mode jit = b->gen->jit;
+    if (build_at_hand(b) || (jit == JIT_NEVER && !b->gen->cache.path)) return DCPK_OK;
+    dcpk_status status = build_request(b, error);
+    if (status != DCPK_OK || (jit != JIT_FORCE && from_manifest(b)) || (jit == JIT_NEVER && b->front[0])) return status;
+    status = build_expand(b, error);
+    if (status == DCPK_OK && jit != JIT_FORCE) build_from_entry(b);
+    return status;
 }

@@ -10,14 +10,16 @@
  *
  * The bound (DCPK_CACHE_MAX, cache_bound.c). The folder's shards share it evenly: one by one where a shard's part is 8
  * MiB or more (at 2 GiB and above), in groups of 2, 4, ... 256 shards where it is less. Before a file is written, its
- * group is listed and, should it not fit, the longest unused files of the group are removed, to 7/8 of its part. A
- * writer that has seen free bytes writes an eighth of them before it lists again: a whole walk is never taken, and as
- * many as eight writers at once do not overrun the bound together. Used: a build has read the file; that sets its
- * modification time, at most once an hour. Nothing but this order depends on times; a time in the future counts as the
- * oldest. Entries, manifests and toolchains count, each for itself: the manifest of an entry that is gone is no longer
- * used and follows it. What another user owns, what a newer version wrote, and what has another name is not counted
- * and stays; each version bounds what it knows. Lock files stay. A temporary is removed when it is a day old and its
- * builder is dead: a builder holds a lock on the temporary's first byte. */
+ * group is locked and listed and, should the group hold more than 7/8 of its part with it, the longest unused files of
+ * the group are removed, to 3/4; the lock is kept until the file is in its place. Whoever has listed then writes a
+ * 64th of the part without: so eight writers at once (CACHE_WRITERS) fill the last eighth at most, and do not overrun
+ * the bound together. A file larger than 7/8 of its part leaves no such room, and where locks do not work, or a writer
+ * is stopped for seconds in the midst, the files written at once come on top. Used: a build has read the file; that
+ * sets its modification time, at most once an hour. Nothing but this order depends on times; a time in the future
+ * counts as the oldest. Entries, manifests and toolchains count, each for itself: the manifest of an entry that is gone
+ * is no longer used and follows it. What another user owns, what a newer version wrote, and what has another name is
+ * not counted and stays; each version bounds what it knows. Lock files stay. A temporary is removed when it is a day
+ * old and its builder is dead: a builder holds a lock on the temporary's first byte. */
 #ifndef DCPK_GEN_CACHE_H
 #define DCPK_GEN_CACHE_H
 
@@ -32,7 +34,7 @@
 #define CACHE_MANIFEST ".manifest"
 #define CACHE_TOOLCHAIN ".toolchain"
 #define CACHE_TEMPORARY ".tmp-"
-enum { CACHE_FILE_MAX = 256 << 20, CACHE_NAME = 64 };
+enum { CACHE_FILE_MAX = 256 << 20, CACHE_NAME = 64, CACHE_WRITERS = 8 };
 
 /* One log line at most for each kind of trouble and each opened generator. */
 struct notice {
@@ -47,8 +49,10 @@ struct cache {
     char *path;          /* NULL: memory only */
     int root;            /* descriptor of the folder, -1: not open */
     bool opened;         /* opening was tried */
+    bool looking;        /* reading is no use: no times, no compiler's version are written */
     uint64_t max;        /* bytes that the folder may hold */
     uint64_t spare[256]; /* of a group's first shard: what may be written into the group before it is looked at */
+    bool uncounted;      /* a shard that the bound cannot count was reported */
     atomic_bool own_warned, *warned; /* a failure was reported; generators beside each other share one */
     uid_t user;                      /* the effective user */
     int64_t trusted;                 /* DCPK_CACHE_TRUST_UID, -1: none */
@@ -87,8 +91,9 @@ enum cache_write_mode {
 dcpk_status cache_write(struct cache *cache, const char *key, const char *suffix, const void *data, size_t length,
                         enum cache_write_mode mode, bool *exists, dcpk_error *error);
 /* cache_bound.c: room for a file of this length beside the key's: removes the longest unused where the bound wants it.
- * CACHE where there is none to be made. */
-dcpk_status cache_make_room(struct cache *cache, const char *key, uint64_t length, dcpk_error *error);
+ * CACHE where there is none to be made. *lock (-1 before): the group's lock, the caller's to end with cache_unlock when
+ * the file is there. */
+dcpk_status cache_make_room(struct cache *cache, const char *key, uint64_t length, int *lock, dcpk_error *error);
 /* cache_bound.c: a build has used this open file. */
 void cache_used(const struct cache *cache, int fd, const struct stat *st);
 /* Unlinks, trying again: network file systems answer EBUSY now and then. */
@@ -96,6 +101,8 @@ int cache_unlink(const struct cache *cache, int shard, const char *name);
 
 /* One builder a key. Descriptor of the locked file, -1 when it could not be had in time: build anyway. */
 int cache_lock(struct cache *cache, const char *key, uint32_t timeout_ms);
+/* For who makes room in these shards; waits no longer than seconds. -1 when it could not be had: go on without. */
+int cache_lock_group(struct cache *cache, unsigned first, unsigned size);
 void cache_unlock(struct cache *cache, int lock);
 
 /* Images. Only a whole, valid image whose preimage is `preimage` comes out. */

@@ -19,9 +19,15 @@ static unsigned group_size(uint64_t max) {
     return shards;
 }
 
-/* Removing goes a little further than it must, so that it is not needed again at once. */
+/* What others may hold beside this file: an eighth stays for what writers write without a look. Removing goes a little
+ * further than it must, so that it is not needed again at once. */
+static uint64_t high_water(uint64_t limit, uint64_t length) {
+    uint64_t most = limit - limit / 8;
+    return most > length ? most - length : 0;
+}
+
 static uint64_t low_water(uint64_t limit, uint64_t length) {
-    uint64_t wanted = limit - limit / 8;
+    uint64_t wanted = limit - limit / 4;
     return wanted > length ? wanted - length : 0;
 }
 
@@ -62,13 +68,22 @@ static bool add_file(struct look *look, const struct file *file) {
 /* A day old, either way: a builder's clock may be wrong, its lock is not. */
 static void drop_stale(struct look *look, const struct shard *shard, const char *name, int64_t age) {
     if (age > -DAY_S && age < DAY_S) return;
-    if (file_removable(look->cache, shard->fd, name, FILE_TEMPORARY)) cache_unlink(look->cache, shard->fd, name);
+    file_remove(look->cache, shard->fd, name, FILE_TEMPORARY);
 }
 
+/* A shard that cannot be looked at is not counted: the bound holds for all the others. False when memory is out. */
 static bool look_at_shard(struct look *look, unsigned index) {
     struct shard shard;
     char key[DIGEST_HEX];
-    bool good = shard_open(look->cache, index, &shard, NULL) == DCPK_OK;
+    dcpk_error error;
+    dcpk_error_init(&error);
+    bool good = true;
+    if (shard_open(look->cache, index, &shard, &error) != DCPK_OK) {
+        good = error.code != DCPK_E_NOMEM;
+        int level = look->cache->uncounted ? DCPK_LOG_DEBUG : DCPK_LOG_WARNING;
+        if (good) notice_log(look->cache->notice, level, "not counted in DCPK_CACHE_MAX: %s", error.text);
+        look->cache->uncounted = look->cache->uncounted || good;
+    }
     for (size_t i = 0; good && i < shard.count; i++) {
         struct stat st;
         const char *name = shard.names[i];
@@ -145,7 +160,18 @@ static dcpk_status no_room(const struct cache *cache, uint64_t length, uint64_t 
                           (unsigned long long)length, (unsigned long long)cache->max, (unsigned long long)limit);
 }
 
-dcpk_status cache_make_room(struct cache *cache, const char *key, uint64_t length, dcpk_error *error) {
+static void make_room(struct look *look, unsigned first, unsigned size, uint64_t limit, uint64_t length) {
+    struct cache *cache = look->cache;
+    bool good = true;
+    for (unsigned i = 0; i < size && good; i++)
+        good = look_at_shard(look, first + i);
+    if (look->total > high_water(limit, length)) forget_unknown(look);
+    if (look->total > high_water(limit, length)) remove_oldest(look, low_water(limit, length));
+    free(look->files);
+    cache->spare[first] = good && look->total <= high_water(limit, length) ? limit / 8 / CACHE_WRITERS : 0;
+}
+
+dcpk_status cache_make_room(struct cache *cache, const char *key, uint64_t length, int *lock, dcpk_error *error) {
     unsigned size = group_size(cache->max), first = shard_of(key) / size * size;
     uint64_t limit = cache->max / (CACHE_SHARDS / size), *spare = &cache->spare[first];
     if (length > limit) return no_room(cache, length, limit, error);
@@ -153,20 +179,17 @@ dcpk_status cache_make_room(struct cache *cache, const char *key, uint64_t lengt
         *spare -= length;
         return DCPK_OK;
     }
+    *lock = cache_lock_group(cache, first, size);
     struct look look = {.cache = cache, .now = system_wall_s()};
-    bool good = true;
-    for (unsigned i = 0; i < size && good; i++)
-        good = look_at_shard(&look, first + i);
-    if (look.total + length > limit) forget_unknown(&look);
-    if (look.total + length > limit) remove_oldest(&look, low_water(limit, length));
-    free(look.files);
-    *spare = 0;
-    if (look.total + length > limit) return no_room(cache, length, limit, error);
-    if (good) *spare = (limit - look.total - length) / 8;
-    return DCPK_OK;
+    make_room(&look, first, size, limit, length);
+    if (look.total + length <= limit) return DCPK_OK;
+    cache_unlock(cache, *lock);
+    *lock = -1;
+    return no_room(cache, length, limit, error);
 }
 
 void cache_used(const struct cache *cache, int fd, const struct stat *st) {
     int64_t age = system_wall_s() - (int64_t)st->st_mtim.tv_sec;
+    if (cache->looking) return;
     if (age >= HOUR_S || age <= -HOUR_S) cache->sys->touch(fd); /* a file of another user keeps its time */
 }

@@ -135,7 +135,8 @@ dcpk_status ptxas_identify(struct toolchain *toolchain, const struct toolchain_p
     dcpk_status status = DCPK_OK;
     if (!recall(toolchain, place->cache, hex, wanted)) {
         status = ask(toolchain, place, error);
-        if (status == DCPK_OK && place->cache->path) remember(toolchain, place->cache, hex, wanted);
+        if (status == DCPK_OK && place->cache->path && !place->cache->looking)
+            remember(toolchain, place->cache, hex, wanted);
     }
     free(wanted);
     return status;

@@ -5,6 +5,7 @@
 #include <dcpk/pack.h>
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,22 @@ static void put_pack(const char *path, int first, int last, const char *manifest
     dcpk_gen_close(gen);
 }
 
+static dcpk_status find_tiny(dcpk_gen *gen, int batch, uint32_t *hit, dcpk_error *error) {
+    dcpk_spec spec;
+    dcpk_spec_init(&spec, "tiny");
+    snprintf(spec.arch, sizeof spec.arch, "sm_90a");
+    spec.batch = batch;
+    dcpk_error_init(error);
+    return dcpk_gen_find(gen, &spec, hit, error);
+}
+
+/* Said before, and so it comes. */
 static void expect_hit(dcpk_gen *gen, int batch, uint32_t hit) {
     dcpk_build_report report;
+    uint32_t found = 9;
+    dcpk_error error;
+    dcpk_status status = find_tiny(gen, batch, &found, &error);
+    ck_assert_msg(status == DCPK_OK && found == hit, "batch %d: found %u, not %u: %s", batch, found, hit, error.text);
     dcpk_image_free(build_tiny(gen, batch, &report));
     ck_assert_msg(report.hit == hit, "batch %d: hit %u, not %u", batch, report.hit, hit);
 }
@@ -354,6 +369,45 @@ static void expect_word(const char *name, const char *value, dcpk_status wanted)
     unsetenv(name);
 }
 
+START_TEST(jit_find_says_what_a_build_would_do_and_leaves_everything_as_it_was) {
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    uint32_t hit = 9;
+    dcpk_error error;
+    dcpk_gen *gen = open_with((struct opening){0});
+    ck_assert_int_eq(find_tiny(gen, 1, &hit, &error), DCPK_OK);
+    ck_assert_uint_eq(hit, 0);
+    ck_assert_uint_eq(starts_of("assemble"), 0);
+    ck_assert_int_ne(access(cache_folder, F_OK), 0); /* no folder, no version remembered */
+    expect_hit(gen, 1, 0);
+    dcpk_gen_close(gen);
+    const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    const char *entry = only_file(".dcpk");
+    ck_assert_int_eq(utimensat(AT_FDCWD, entry, old, 0), 0);
+    gen = open_with((struct opening){0});
+    ck_assert_int_eq(find_tiny(gen, 1, &hit, &error), DCPK_OK);
+    ck_assert_uint_eq(hit, 2);
+    struct stat there;
+    ck_assert_int_eq(stat(entry, &there), 0);
+    ck_assert_int_eq((int)there.st_mtim.tv_sec, 1000000000); /* to look is no use; to build is */
+    expect_hit(gen, 1, 2);
+    ck_assert_int_eq(stat(entry, &there), 0);
+    ck_assert_int_gt((int)there.st_mtim.tv_sec, 1000000000);
+    dcpk_gen_close(gen);
+    put_pack(pack_path, 1, 2, NULL);
+    gen = open_with((struct opening){.jit = "force", .packs = pack_path, .cache = "", .ptxas = "/nowhere/ptxas"});
+    ck_assert_int_eq(find_tiny(gen, 1, &hit, &error), DCPK_E_TOOLCHAIN); /* force passes packs over */
+    dcpk_gen_close(gen);
+    gen = open_with((struct opening){.jit = "never", .packs = pack_path});
+    expect_hit(gen, 1, 3);
+    expect_hit(gen, 1, 1);
+    ck_assert_int_eq(find_tiny(gen, 3, &hit, &error), DCPK_E_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(error.text, "batch=3"));
+    ck_assert_int_eq(dcpk_gen_find(gen, NULL, &hit, &error), DCPK_E_ARG);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
 START_TEST(jit_words_of_the_environment_are_checked) {
     static const char *const good[] = {"2G", "512M", "1", "123456789", "64k", "1T", ""};
     static const char *const bad[] = {"0",        "-1",   "1.5G",
@@ -393,6 +447,7 @@ int main(void) {
     tcase_add_test(tcase, jit_never_still_refuses_what_the_template_refuses);
     tcase_add_test(tcase, jit_force_compiles_once_a_generator_and_replaces_the_entry);
     tcase_add_test(tcase, jit_force_leaves_an_entry_of_a_newer_format);
+    tcase_add_test(tcase, jit_find_says_what_a_build_would_do_and_leaves_everything_as_it_was);
     tcase_add_test(tcase, jit_words_of_the_environment_are_checked);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -76,6 +76,11 @@ typedef struct dcpk_build_report {
 DCPK_API dcpk_status dcpk_gen_build(dcpk_gen *gen, const dcpk_spec *spec, dcpk_image **out, dcpk_build_report *report,
                                     dcpk_error *error);
 
+/* Where dcpk_gen_build would have the image from, by the same layers in the same order: *hit as in the report, 0: it
+ * would compile. Assembles nothing and writes nothing, no file's time either (a CUDA C++ template becomes PTX as in
+ * dcpk_gen_expand). Not OK: what the build would be refused for, as far as that shows before an assembler runs. */
+DCPK_API dcpk_status dcpk_gen_find(dcpk_gen *gen, const dcpk_spec *spec, uint32_t *hit, dcpk_error *error);
+
 /* Builds many specs, `jobs` at a time (0: one a CPU, at most 16), so that later builds of this gen find them at once:
  * the warm-up of an engine, the body of an ahead-of-time build. visit (may be NULL) is called in the caller's thread,
  * once a spec, in the order they end; non-zero stops: what runs is finished, nothing more begins. image is borrowed for
