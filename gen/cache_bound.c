@@ -80,7 +80,8 @@ static bool look_at_shard(struct look *look, unsigned index) {
     bool good = true;
     if (shard_open(look->cache, index, &shard, &error) != DCPK_OK) {
         good = error.code != DCPK_E_NOMEM;
-        int level = look->cache->uncounted ? DCPK_LOG_DEBUG : DCPK_LOG_WARNING;
+        bool told = look->cache->uncounted || atomic_load(look->cache->warned); /* of this shard, as a rule */
+        int level = told ? DCPK_LOG_DEBUG : DCPK_LOG_WARNING;
         if (good) notice_log(look->cache->notice, level, "not counted in DCPK_CACHE_MAX: %s", error.text);
         look->cache->uncounted = look->cache->uncounted || good;
     }

@@ -91,6 +91,14 @@ int cache_unlink(const struct cache *cache, int shard, const char *name) {
     return rc;
 }
 
+/* Its lock is had, and the name still stands. One who clears the folder between its creation and its lock takes it for
+ * a dead builder's and removes it, holding the lock meanwhile. Where locks do not work, they do not tell either. */
+static bool is_still_ours(const struct cache *cache, int fd) {
+    struct stat st;
+    if (cache->sys->lock(fd, 0) != 0 && (errno == EAGAIN || errno == EACCES)) return false;
+    return cache->sys->stat_fd(fd, &st) != 0 || st.st_nlink > 0;
+}
+
 /* A new file that nobody else has, name 64 random bits; -1 with errno. Its first byte is locked as long as it is open:
  * that is how others tell it from what a dead builder left. */
 static int open_temporary(const struct cache *cache, int shard, char *name, size_t capacity) {
@@ -102,8 +110,13 @@ static int open_temporary(const struct cache *cache, int shard, char *name, size
             random = (system_now_ms() << 20) + (uint64_t)(uintptr_t)name + (uint64_t)i;
         snprintf(name, capacity, CACHE_TEMPORARY "%016llx", (unsigned long long)random);
         fd = cache->sys->open(shard, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+        if (fd >= 0 && !is_still_ours(cache, fd)) {
+            cache->sys->close(fd);
+            cache_unlink(cache, shard, name);
+            errno = EEXIST;
+            fd = -1;
+        }
     }
-    if (fd >= 0) cache->sys->lock(fd, 0);
     return fd;
 }
 
@@ -210,10 +223,14 @@ dcpk_status cache_write(struct cache *cache, const char *key, const char *suffix
     char name[CACHE_NAME];
     bool found = false;
     snprintf(name, sizeof name, "%s%s", key, suffix);
-    if (cache_ready(cache, true) && cache_make_room(cache, key, length, error) != DCPK_OK) return DCPK_E_CACHE;
+    int lock = -1; /* the room that was made is kept until the file is in it */
+    if (cache_ready(cache, true) && cache_make_room(cache, key, length, &lock, error) != DCPK_OK) return DCPK_E_CACHE;
     int shard = cache_shard(cache, key, true, error);
-    if (shard < 0) return DCPK_E_CACHE;
-    dcpk_status status = write_in_shard(cache, shard, name, data, length, mode, exists ? exists : &found, error);
-    cache->sys->close(shard);
+    dcpk_status status = DCPK_E_CACHE;
+    if (shard >= 0) {
+        status = write_in_shard(cache, shard, name, data, length, mode, exists ? exists : &found, error);
+        cache->sys->close(shard);
+    }
+    cache_unlock(cache, lock);
     return status;
 }

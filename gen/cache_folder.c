@@ -40,10 +40,11 @@ void cache_close(struct cache *cache) {
 
 dcpk_status cache_trust(const struct cache *cache, const struct stat *st, const char *name, dcpk_error *error) {
     char path[4096];
+    bool folder = S_ISDIR(st->st_mode);
     const struct trust trust = {.user = cache->user,
                                 .also = cache->trusted,
-                                .whole = true,
-                                .fix = cache->path,
+                                .how = folder ? TRUST_FOLDER : TRUST_REMOVE,
+                                .fix = folder ? cache->path : path,
                                 .elsewhere = ", or DCPK_CACHE_DIR to another folder"};
     snprintf(path, sizeof path, "%s%s%s", cache->path, *name ? "/" : "", name);
     return trust_check(&trust, st, path, error);

@@ -1,4 +1,4 @@
-/* cache_shard.c - see cache_shard.h. Looks at files, removes none. */
+/* cache_shard.c - see cache_shard.h. Removes a file when it is told to. */
 #include "gen/cache_shard.h"
 
 #include "runtime/error.h"
@@ -104,12 +104,13 @@ static bool is_known_text(const struct cache *cache, int fd, enum file_kind kind
     return strncmp(head, title, strlen(title)) != 0 || strtoul(head + strlen(title), NULL, 10) <= 1;
 }
 
-bool file_removable(const struct cache *cache, int shard, const char *name, enum file_kind kind) {
+/* The open file when it may be removed, a temporary's with its lock; -1 otherwise. */
+static int open_removable(const struct cache *cache, int shard, const char *name, enum file_kind kind) {
     struct stat st;
-    if (kind == FILE_OTHER) return false;
+    if (kind == FILE_OTHER) return -1;
     int mode = kind == FILE_TEMPORARY ? O_RDWR : O_RDONLY; /* locking wants the right to write */
     int fd = cache->sys->open(shard, name, mode | O_NOFOLLOW | O_NONBLOCK, 0);
-    if (fd < 0) return false;
+    if (fd < 0) return -1;
     bool good = cache->sys->stat_fd(fd, &st) == 0 && S_ISREG(st.st_mode) &&
                 (st.st_uid == cache->user || st.st_uid == 0 || (int64_t)st.st_uid == cache->trusted);
     if (good && kind == FILE_TEMPORARY)
@@ -118,6 +119,22 @@ bool file_removable(const struct cache *cache, int shard, const char *name, enum
         good = is_known_entry(cache, shard, name, fd, (uint64_t)st.st_size);
     else if (good)
         good = is_known_text(cache, fd, kind);
+    if (good) return fd;
     cache->sys->close(fd);
-    return good;
+    return -1;
+}
+
+bool file_removable(const struct cache *cache, int shard, const char *name, enum file_kind kind) {
+    int fd = open_removable(cache, shard, name, kind);
+    if (fd >= 0) cache->sys->close(fd);
+    return fd >= 0;
+}
+
+int file_remove(const struct cache *cache, int shard, const char *name, enum file_kind kind) {
+    int fd = open_removable(cache, shard, name, kind);
+    if (fd < 0) return 0;
+    int rc = cache_unlink(cache, shard, name), reason = errno;
+    cache->sys->close(fd);
+    errno = reason;
+    return rc == 0 ? 1 : -1;
 }

@@ -30,5 +30,8 @@ enum file_kind file_kind_of(const struct shard *shard, const char *name, char ke
 /* In the shard with this descriptor: may this version remove it? Not what is no file, what others own, what a newer
  * version wrote, nor a temporary whose builder lives: it holds a lock on its first byte. */
 bool file_removable(const struct cache *cache, int shard, const char *name, enum file_kind kind);
+/* Removes it where it may: 1, 0 where it may not, -1 with errno. A temporary's lock is held from the look at it until
+ * it is gone: its builder, were it alive and about to lock it, notices and takes another. */
+int file_remove(const struct cache *cache, int shard, const char *name, enum file_kind kind);
 
 #endif

@@ -1,5 +1,6 @@
 /* cache_walk.c - every entry in key order: list, verify, find by prefix, clear. Works on names that this version wrote;
- * everything else in the folder is somebody's and stays. */
+ * everything else in the folder is somebody's and stays. A shard that is not to be had or not to be trusted is passed
+ * over and said at the end. */
 #include "gen/cache_shard.h"
 
 #include "runtime/error.h"
@@ -58,20 +59,53 @@ static int32_t visit_one(struct cache *cache, const struct shard *shard, const c
     return stop;
 }
 
+/* What a walk met and went past. */
+struct trouble {
+    dcpk_error first;
+    uint32_t more;
+};
+
+static void add_trouble(struct trouble *trouble, const dcpk_error *error) {
+    if (trouble->first.code == DCPK_OK)
+        trouble->first = *error;
+    else
+        trouble->more++;
+}
+
+static dcpk_status tell_trouble(const struct trouble *trouble, dcpk_error *error) {
+    char more[64] = "";
+    if (trouble->first.code == DCPK_OK) return DCPK_OK;
+    if (trouble->more > 0) snprintf(more, sizeof more, "; so it is with %u more", trouble->more);
+    dcpk_error_set(error, trouble->first.code, "%s%s", trouble->first.text, more);
+    if (error) error->sys_errno = trouble->first.sys_errno;
+    return trouble->first.code;
+}
+
+/* False, with the trouble noted, for a shard that is passed over. shard_close after it. */
+static bool enter(struct cache *cache, unsigned index, struct shard *shard, struct trouble *trouble) {
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (shard_open(cache, index, shard, &error) == DCPK_OK) return true;
+    add_trouble(trouble, &error);
+    return false;
+}
+
 dcpk_status cache_visit(struct cache *cache, bool verify, int32_t (*visit)(void *, const dcpk_cache_entry *),
                         void *self, dcpk_error *error) {
     char key[DIGEST_HEX];
     dcpk_status status = cache_status(cache, error);
+    if (status != DCPK_OK) return status;
     int32_t stop = 0;
-    for (unsigned i = 0; i < CACHE_SHARDS && status == DCPK_OK && !stop && cache->root >= 0; i++) {
+    struct trouble trouble = {.first = {.size = sizeof trouble.first}};
+    for (unsigned i = 0; i < CACHE_SHARDS && !stop && cache->root >= 0; i++) {
         struct shard shard;
-        status = shard_open(cache, i, &shard, error);
-        for (size_t n = 0; n < shard.count && status == DCPK_OK && !stop; n++)
+        bool good = enter(cache, i, &shard, &trouble);
+        for (size_t n = 0; good && n < shard.count && !stop; n++)
             if (file_kind_of(&shard, shard.names[n], key) == FILE_ENTRY)
                 stop = visit_one(cache, &shard, shard.names[n], key, verify, visit, self);
         shard_close(cache, &shard);
     }
-    return status;
+    return tell_trouble(&trouble, error);
 }
 
 /* The only entry of the shard whose key begins with prefix. */
@@ -117,23 +151,29 @@ dcpk_status cache_get(struct cache *cache, const char *prefix, dcpk_image **out,
     return status;
 }
 
-dcpk_status cache_clear(struct cache *cache, uint64_t *removed, dcpk_error *error) {
+static void clear_shard(struct cache *cache, const struct shard *shard, uint64_t *removed, struct trouble *trouble) {
     char key[DIGEST_HEX];
+    for (size_t n = 0; n < shard->count; n++) {
+        dcpk_error error;
+        dcpk_error_init(&error);
+        int gone = file_remove(cache, shard->fd, shard->names[n], file_kind_of(shard, shard->names[n], key));
+        if (gone > 0) ++*removed;
+        if (gone >= 0) continue;
+        dcpk_error_system(&error, DCPK_E_CACHE, errno, "cannot remove %s/%s/%s", cache->path, shard->name,
+                          shard->names[n]);
+        add_trouble(trouble, &error);
+    }
+}
+
+dcpk_status cache_clear(struct cache *cache, uint64_t *removed, dcpk_error *error) {
     dcpk_status status = cache_status(cache, error);
     *removed = 0;
-    for (unsigned i = 0; i < CACHE_SHARDS && status == DCPK_OK && cache->root >= 0; i++) {
+    if (status != DCPK_OK) return status;
+    struct trouble trouble = {.first = {.size = sizeof trouble.first}};
+    for (unsigned i = 0; i < CACHE_SHARDS && cache->root >= 0; i++) {
         struct shard shard;
-        status = shard_open(cache, i, &shard, error);
-        for (size_t n = 0; n < shard.count && status == DCPK_OK; n++) {
-            enum file_kind kind = file_kind_of(&shard, shard.names[n], key);
-            if (!file_removable(cache, shard.fd, shard.names[n], kind)) continue;
-            if (cache_unlink(cache, shard.fd, shard.names[n]) == 0)
-                ++*removed;
-            else
-                status = dcpk_error_system(error, DCPK_E_CACHE, errno, "cannot remove %s/%s/%s", cache->path,
-                                           shard.name, shard.names[n]);
-        }
+        if (enter(cache, i, &shard, &trouble)) clear_shard(cache, &shard, removed, &trouble);
         shard_close(cache, &shard);
     }
-    return status;
+    return tell_trouble(&trouble, error);
 }

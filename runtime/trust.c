@@ -3,20 +3,25 @@
 
 #include "runtime/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 dcpk_status trust_check(const struct trust *trust, const struct stat *st, const char *path, dcpk_error *error) {
-    const char *all = trust->whole ? "-R " : "";
+    char owner[32];
+    snprintf(owner, sizeof owner, "chown %s%u", trust->how == TRUST_FOLDER ? "-R " : "", trust->user);
+    bool remove = trust->how == TRUST_REMOVE;
+    const char *write = trust->how == TRUST_FOLDER ? "chmod -R go-w" : "chmod go-w";
+    const char *then = trust->how == TRUST_FOLDER ? " && dcpk cache clear" : "";
     if (st->st_uid != trust->user && st->st_uid != 0 && (int64_t)st->st_uid != trust->also)
         return dcpk_error_set(error, DCPK_E_UNTRUSTED,
-                              "%s belongs to user %u, who could put other code into it; run: chown %s%u '%s' (or set "
+                              "%s belongs to user %u, who could put other code into it; run: %s '%s'%s (or set "
                               "DCPK_CACHE_TRUST_UID=%u%s)",
-                              path, st->st_uid, all, trust->user, trust->fix, st->st_uid, trust->elsewhere);
+                              path, st->st_uid, remove ? "rm" : owner, trust->fix, then, st->st_uid, trust->elsewhere);
     if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return dcpk_error_set(error, DCPK_E_UNTRUSTED, "%s may be written by %s (mode %04o); run: chmod %sgo-w '%s'",
-                              path, st->st_mode & S_IWOTH ? "everyone" : "its group", st->st_mode & 07777, all,
-                              trust->fix);
+        return dcpk_error_set(error, DCPK_E_UNTRUSTED, "%s may be written by %s (mode %04o); run: %s '%s'%s", path,
+                              st->st_mode & S_IWOTH ? "everyone" : "its group", st->st_mode & 07777,
+                              remove ? "rm" : write, trust->fix, then);
     return DCPK_OK;
 }
 

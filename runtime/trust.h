@@ -10,11 +10,15 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+/* What the message advises. What others could write may hold their code already: nothing of a cache is worth that risk,
+ * for it is only compiled again. FILE keeps a file, which somebody made on purpose. */
+enum trust_fix { TRUST_FILE, TRUST_REMOVE, TRUST_FOLDER };
+
 struct trust {
-    uid_t user;            /* the effective user */
-    int64_t also;          /* one more owner, -1: none */
-    bool whole;            /* the fix is of a folder with all that is in it */
-    const char *fix;       /* the path that chown and chmod in the message take */
+    uid_t user;   /* the effective user */
+    int64_t also; /* one more owner, -1: none */
+    enum trust_fix how;
+    const char *fix;       /* the path that the command in the message takes */
     const char *elsewhere; /* ", or ...": what else helps, for the message; "" */
 };
 

@@ -120,7 +120,7 @@ START_TEST(cache_bound_removes_the_longest_unused_first) {
     char keys[7][33], path[256];
     if (!have_ptxas()) return;
     give_orders("mode good\n");
-    uint64_t entry = entry_bytes(), max = 6 * entry + entry / 2; /* six, their manifests and one toolchain */
+    uint64_t entry = entry_bytes(), max = 8 * entry; /* 7/8: six, their manifests and one toolchain */
     for (int batch = 1; batch <= 6; batch++)
         memcpy(keys[batch], build_bounded(max, batch).key, 33);
     set_all_ages(20 * HOUR);
@@ -129,7 +129,7 @@ START_TEST(cache_bound_removes_the_longest_unused_first) {
         set_age(path, (10 - batch) * HOUR); /* 1 is the oldest entry */
     }
     ck_assert_uint_eq(build_bounded(max, 1).hit, 2); /* and is used now */
-    build_bounded(max, 7);                           /* two must go, to 7/8 */
+    build_bounded(max, 7);                           /* two must go, to 3/4 */
     ck_assert(has_entry(keys[1]));
     ck_assert(!has_entry(keys[2]));
     ck_assert(has_entry(keys[6]) && has_entry(keys[5]));
@@ -237,6 +237,33 @@ START_TEST(cache_bound_leaves_what_it_does_not_know) {
 }
 END_TEST
 
+START_TEST(cache_bound_holds_beside_a_shard_that_is_not_to_be_had) {
+    char shard[128];
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    uint64_t max = 6 * entry_bytes();
+    for (int kind = 0; kind < 2; kind++) { /* the first of the group: the others come after it */
+        snprintf(shard, sizeof shard, "%s/00", cache_folder);
+        mkdir(cache_folder, 0700);
+        ck_assert_int_eq(kind == 0 ? mkdir(shard, 0700) : symlink("/tmp", shard), 0);
+        if (kind == 0) ck_assert_int_eq(chmod(shard, 0770), 0);
+        log_reset();
+        dcpk_gen *gen = open_bounded(max);
+        unsigned cached = 0;
+        for (int batch = 1; batch <= 30; batch++) {
+            dcpk_build_report report;
+            dcpk_image_free(build_tiny(gen, 40 * kind + batch, &report));
+            cached += report.cached;
+            ck_assert_msg(bytes_held() <= max, "%llu bytes after batch %d", (unsigned long long)held, batch);
+        }
+        dcpk_gen_close(gen);
+        ck_assert_uint_ge(cached, 28); /* all but what belongs into that shard */
+        ck_assert_msg(logged.warnings == 1 && strstr(logged.last_warning, "00"), "%s", logged.all);
+        ck_assert_int_eq(kind == 0 ? rmdir(shard) : unlink(shard), 0);
+    }
+}
+END_TEST
+
 START_TEST(cache_removes_old_temporaries_of_dead_builders_only) {
     static const char *const names[] = {".tmp-00000000000000a1", ".tmp-00000000000000a2", ".tmp-00000000000000a3",
                                         ".tmp-00000000000000a4"};
@@ -262,6 +289,53 @@ START_TEST(cache_removes_old_temporaries_of_dead_builders_only) {
     dcpk_gen_close(gen);
     ck_assert(access(paths[1], F_OK) == 0 && access(paths[2], F_OK) != 0);
     close(fd);
+}
+END_TEST
+
+/* Between a temporary's creation and its lock, once: the folder is cleared (0), or somebody else has the lock, as who
+ * clears it has while it is removed (1). */
+static int meddling, other_lock;
+static int lock_too_late(int fd, int64_t offset) {
+    char path[64];
+    struct stat st;
+    if (meddling < 0 || offset != 0 || fstat(fd, &st) != 0 || fcntl(fd, F_GETFL) < 0)
+        return system_calls.lock(fd, offset);
+    int kind = meddling;
+    meddling = -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (kind == 0) {
+        dcpk_gen *gen = open_gen(fake_path);
+        ck_assert_int_eq(dcpk_cache_clear(gen, NULL, NULL), DCPK_OK);
+        dcpk_gen_close(gen);
+        ck_assert_uint_eq(count_temporaries(), 0);
+    } else {
+        other_lock = open(path, O_WRONLY | O_CLOEXEC);
+        ck_assert_int_eq(system_calls.lock(other_lock, 0), 0);
+    }
+    return system_calls.lock(fd, offset);
+}
+
+START_TEST(cache_clear_in_the_midst_of_a_publication_costs_it_nothing) {
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    struct system calls = system_calls;
+    calls.lock = lock_too_late;
+    for (int kind = 0; kind < 2; kind++) {
+        dcpk_build_report report;
+        meddling = -1;
+        other_lock = -1;
+        dcpk_gen *gen = open_gen_with(fake_path, NULL, &calls);
+        dcpk_image_free(build_tiny(gen, 1 + 2 * kind, NULL)); /* the compiler is known now */
+        meddling = kind;
+        dcpk_image_free(build_tiny(gen, 2 + 2 * kind, &report));
+        ck_assert_int_eq(meddling, -1);
+        ck_assert_uint_eq(report.cached, 1);
+        dcpk_gen_close(gen);
+        if (other_lock >= 0) close(other_lock);
+        ck_assert(has_entry(report.key));
+        ck_assert_uint_eq(count_temporaries(), 0);
+        ck_assert_msg(logged.warnings == 0, "%s", logged.all);
+    }
 }
 END_TEST
 
@@ -323,7 +397,9 @@ int main(void) {
     tcase_add_test(tcase, cache_hit_is_noted_once_an_hour_at_most);
     tcase_add_test(tcase, cache_bound_works_with_clocks_that_are_wrong);
     tcase_add_test(tcase, cache_bound_leaves_what_it_does_not_know);
+    tcase_add_test(tcase, cache_bound_holds_beside_a_shard_that_is_not_to_be_had);
     tcase_add_test(tcase, cache_removes_old_temporaries_of_dead_builders_only);
+    tcase_add_test(tcase, cache_clear_in_the_midst_of_a_publication_costs_it_nothing);
     tcase_add_test(tcase, cache_entry_larger_than_the_bound_costs_one_warning);
     tcase_add_test(tcase, cache_publishing_lists_a_shard_now_and_then);
     suite_add_tcase(suite, tcase);

@@ -76,6 +76,25 @@ START_TEST(cache_list_calls_nothing_good_that_is_damaged) {
 }
 END_TEST
 
+START_TEST(cache_command_shows_what_it_can_beside_a_shard_that_it_cannot) {
+    sh("mkdir -p -m 700 \"$DCPK_CACHE_DIR\" && mkdir -m 770 \"$DCPK_CACHE_DIR/00\" && chmod 770 "
+       "\"$DCPK_CACHE_DIR/00\"");
+    expect_code(0);
+    static const char *const actions[] = {"ls", "verify", "clear"}, *const shown[] = {"0 bad", "0 bad", "removed "};
+    for (size_t i = 0; i < 3; i++) {
+        sh("$dcpk cache %s", actions[i]);
+        expect_code(1);
+        expect_in(last.out, shown[i]);
+        expect_in(last.err, "/00 may be written by its group");
+        sh("$dcpk cache %s --json", actions[i]);
+        expect_code(1);
+        json_decref(shell_json());
+    }
+    sh("rmdir \"$DCPK_CACHE_DIR/00\" && $dcpk cache verify");
+    expect_code(0);
+}
+END_TEST
+
 /* The definition that make gives the compiler for a copy of the sources. */
 static void generator_id(char *id, size_t capacity) {
     sh("cd copy && env -u MAKEFLAGS -u MAKELEVEL make -n V=1 BUILD=b b/gen/key.o | grep -o 'DCPK_GENERATOR_ID=[^ ]*'");
@@ -132,6 +151,7 @@ int main(void) {
     tcase_add_test(tcase, cache_command_takes_only_the_options_of_its_action);
     tcase_add_test(tcase, cache_command_speaks_json_where_it_is_asked);
     tcase_add_test(tcase, cache_list_calls_nothing_good_that_is_damaged);
+    tcase_add_test(tcase, cache_command_shows_what_it_can_beside_a_shard_that_it_cannot);
     tcase_add_test(tcase, cache_edited_source_that_shapes_ptx_or_launch_data_is_a_miss);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

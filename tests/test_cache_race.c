@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -250,6 +251,71 @@ START_TEST(cache_waiter_builds_itself_when_its_patience_ends) {
 }
 END_TEST
 
+enum { WRITERS = CACHE_WRITERS, BOUND = 204800 };
+
+/* Files of all sizes, as fast as they can be written. */
+static void write_files(unsigned seed) {
+    static const struct notice notice = {0};
+    static char bytes[BOUND / 8];
+    struct cache cache;
+    if (!cache_init(&cache, &system_calls, &notice, cache_folder, -1)) _exit(1);
+    cache.max = BOUND;
+    for (;;) {
+        char key[33];
+        unsigned part[4];
+        for (int i = 0; i < 4; i++) {
+            seed = seed * 1103515245 + 12345;
+            part[i] = seed ^ seed >> 13;
+        }
+        snprintf(key, sizeof key, "%08x%08x%08x%08x", part[0], part[1], part[2], part[3]);
+        if (cache_write(&cache, key, CACHE_ENTRY, bytes, 50 + part[3] % (sizeof bytes - 50), CACHE_FIRST_WINS, NULL,
+                        NULL) != DCPK_OK)
+            _exit(2);
+    }
+}
+
+static uint64_t published;
+static int add_published(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+    if (type == FTW_F && strncmp(path + ftw->base, CACHE_TEMPORARY, sizeof CACHE_TEMPORARY - 1) != 0)
+        published += (uint64_t)st->st_size;
+    return 0;
+}
+
+static void signal_all(const pid_t *children, int number) {
+    for (int i = 0; i < WRITERS; i++)
+        ck_assert_int_eq(kill(children[i], number), 0);
+}
+
+START_TEST(cache_bound_holds_while_eight_processes_write) {
+    pid_t children[WRITERS];
+    uint64_t peak = 0, least = 0;
+    ck_assert_int_eq(mkdir(cache_folder, 0700), 0);
+    fflush(NULL);
+    for (int i = 0; i < WRITERS; i++) {
+        children[i] = fork();
+        ck_assert_int_ge(children[i], 0);
+        if (children[i] == 0) write_files((unsigned)i + 1);
+    }
+    usleep(500000);
+    for (int look = 0; look < 40; look++) {
+        usleep(20000);
+        signal_all(children, SIGSTOP); /* a walk is no instant: nothing may move under it */
+        for (int i = 0, status; i < WRITERS; i++)
+            ck_assert(waitpid(children[i], &status, WUNTRACED) == children[i] && WIFSTOPPED(status));
+        published = 0;
+        nftw(cache_folder, add_published, 16, FTW_PHYS);
+        peak = published > peak ? published : peak;
+        least = look == 0 || published < least ? published : least;
+        signal_all(children, SIGCONT);
+    }
+    signal_all(children, SIGKILL);
+    for (int i = 0; i < WRITERS; i++)
+        ck_assert_int_eq(waitpid(children[i], NULL, 0), children[i]);
+    ck_assert_msg(peak <= BOUND, "%llu bytes of %d", (unsigned long long)peak, BOUND);
+    ck_assert_uint_gt(least, BOUND / 2); /* and the folder is used */
+}
+END_TEST
+
 static void *race_in_thread(void *self) {
     race_once(self, 1, 60000);
     return NULL;
@@ -322,6 +388,7 @@ int main(void) {
     tcase_add_test(tcase, cache_generators_of_one_process_compile_once);
     tcase_add_test(tcase, cache_lock_keeps_its_file_through_a_thousand_cycles);
     tcase_add_test(tcase, cache_lock_files_are_permanent);
+    tcase_add_test(tcase, cache_bound_holds_while_eight_processes_write);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

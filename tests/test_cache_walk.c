@@ -59,6 +59,31 @@ START_TEST(cache_visit_goes_in_key_order_and_verify_finds_damage) {
 }
 END_TEST
 
+START_TEST(cache_walks_go_on_past_shards_that_are_not_to_be_trusted) {
+    struct visits seen = {0};
+    uint64_t removed = 0;
+    char shard[160];
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    dcpk_gen *gen = open_gen(fake_path);
+    for (int batch = 1; batch <= 6; batch++)
+        dcpk_image_free(build_tiny(gen, batch, NULL));
+    snprintf(shard, sizeof shard, "%s/00", cache_folder);
+    ck_assert(mkdir(shard, 0700) == 0 && chmod(shard, 0770) == 0);
+    snprintf(shard, sizeof shard, "%s/01", cache_folder);
+    ck_assert_int_eq(symlink("/tmp", shard), 0);
+    ck_assert_int_eq(dcpk_cache_visit(gen, 1, note, &seen, &error), DCPK_E_UNTRUSTED);
+    ck_assert_uint_eq(seen.count, 6);
+    ck_assert_msg(strstr(error.text, "/00 may be written") && strstr(error.text, "1 more"), "%s", error.text);
+    ck_assert_int_eq(dcpk_cache_clear(gen, &removed, &error), DCPK_E_UNTRUSTED);
+    ck_assert_uint_ge(removed, 12); /* entries and manifests */
+    ck_assert_uint_eq(count_files(".dcpk") + count_files(".manifest"), 0);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
 START_TEST(cache_get_takes_a_unique_prefix) {
     dcpk_build_report report;
     dcpk_image *image = NULL;
@@ -198,6 +223,7 @@ int main(void) {
     tcase_set_timeout(tcase, 30);
     tcase_add_checked_fixture(tcase, building_setup, building_teardown);
     tcase_add_test(tcase, cache_visit_goes_in_key_order_and_verify_finds_damage);
+    tcase_add_test(tcase, cache_walks_go_on_past_shards_that_are_not_to_be_trusted);
     tcase_add_test(tcase, cache_get_takes_a_unique_prefix);
     tcase_add_test(tcase, cache_get_of_a_damaged_entry_names_its_path);
     tcase_add_test(tcase, cache_clear_goes_on_past_a_folder_in_an_entrys_place);

@@ -72,10 +72,8 @@ static enum exit_code list(const struct command_line *line, dcpk_gen *gen, int v
     listing.table = listing.json ? table_new(json, 5) : table_new(text, 4);
     dcpk_error error;
     dcpk_error_init(&error);
-    enum exit_code code = EXIT_DONE;
-    if (dcpk_cache_visit(gen, 1, visit, &listing, &error) != DCPK_OK)
-        code = work_failed(gen, &error);
-    else if (listing.json)
+    bool whole = dcpk_cache_visit(gen, 1, visit, &listing, &error) == DCPK_OK;
+    if (listing.json)
         json_print(table_json(listing.table), stdout);
     else {
         if (listing.entries > 0) table_print(listing.table, stdout);
@@ -86,7 +84,9 @@ static enum exit_code list(const struct command_line *line, dcpk_gen *gen, int v
         printf("\n");
     }
     table_free(listing.table);
-    return code == EXIT_DONE && verify && listing.bad > 0 ? EXIT_WORK : code;
+    if (!whole)
+        return work_failed(gen, &error); /* after what there is to show: the other shards are looked at all the same */
+    return verify && listing.bad > 0 ? EXIT_WORK : EXIT_DONE;
 }
 
 static enum exit_code show_entries(const struct command_line *line, dcpk_gen *gen) {
@@ -126,12 +126,12 @@ static enum exit_code clear(const struct command_line *line, dcpk_gen *gen) {
     uint64_t removed = 0;
     dcpk_error error;
     dcpk_error_init(&error);
-    if (dcpk_cache_clear(gen, &removed, &error) != DCPK_OK) return work_failed(gen, &error);
+    bool whole = dcpk_cache_clear(gen, &removed, &error) == DCPK_OK;
     if (line->values[OPT_JSON] != NULL)
         json_print(must(json_pack("{s:I}", "removed", (json_int_t)removed)), stdout);
     else
         printf("removed %llu\n", (unsigned long long)removed);
-    return EXIT_DONE;
+    return whole ? EXIT_DONE : work_failed(gen, &error);
 }
 
 #define BIT(option) (1u << (option))
