@@ -50,6 +50,14 @@ dcpk_status layer_plan_make(const dcpk_layer_options *options, struct layer_plan
     return status == DCPK_OK ? place(plan, LAYER_VALUE, "dcp_value", options->base, error) : status;
 }
 
+/* The array's stride is the caller's version of the struct; what this library does not know of it is 0. */
+static void put_spec(dcpk_spec *specs, uint32_t index, const dcpk_spec *spec, uint32_t size) {
+    char *to = (char *)specs + (size_t)index * size;
+    memset(to, 0, size);
+    memcpy(to, spec, sizeof *spec);
+    memcpy(to + offsetof(dcpk_spec, size), &size, sizeof size);
+}
+
 dcpk_status dcpk_layer_specs(const dcpk_layer_options *given, dcpk_spec *specs, uint32_t capacity, uint32_t *count,
                              dcpk_error *error) {
     dcpk_layer_options options;
@@ -68,6 +76,6 @@ dcpk_status dcpk_layer_specs(const dcpk_layer_options *given, dcpk_spec *specs, 
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_layer_specs: the layer has %u kernels, capacity is %u", used,
                               capacity);
     for (int i = 0; i < LAYER_PLACES; i++)
-        if (plan.used[i]) specs[(*count)++] = plan.specs[i];
+        if (plan.used[i]) put_spec(specs, (*count)++, &plan.specs[i], options.base->size);
     return DCPK_OK;
 }

@@ -31,12 +31,28 @@ static dcpk_status warm_one(dcpk_device *device, const dcpk_provider *provider, 
     return status == DCPK_OK ? DCPK_OK : of_spec(spec, &reason, error);
 }
 
+/* The array's stride is the caller's version of the struct. */
+static const dcpk_spec *spec_at(const dcpk_spec *specs, uint32_t index) {
+    return (const void *)((const char *)specs + (size_t)index * specs->size);
+}
+
+static bool specs_fit(const dcpk_spec *specs, uint32_t count) {
+    if (count > 0 && specs->size < sizeof *specs) return false;
+    for (uint32_t i = 1; i < count; i++)
+        if (spec_at(specs, i)->size != specs->size) return false;
+    return true;
+}
+
 static dcpk_status check(const dcpk_device *device, const dcpk_provider *provider, const dcpk_spec *specs,
                          uint32_t count, dcpk_kernel *const *kernels, dcpk_error *error) {
     if (device == NULL || provider == NULL || provider->get == NULL)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_kernel_warm: device or provider is missing");
     if (count > 0 && (specs == NULL || kernels == NULL))
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_kernel_warm: specs or kernels is NULL");
+    if (!specs_fit(specs, count))
+        return dcpk_error_set(error, DCPK_E_ARG,
+                              "dcpk_kernel_warm: every specs[i].size must be the same and not below %zu",
+                              sizeof *specs);
     return DCPK_OK;
 }
 
@@ -55,7 +71,7 @@ dcpk_status dcpk_kernel_warm(dcpk_device *device, const dcpk_provider *provider,
     if (status == DCPK_OK) status = dcpk_refuse_capture(device, stream, "dcpk_kernel_warm", error);
     if (status == DCPK_OK) prepare(provider, specs, count);
     for (uint32_t i = 0; status == DCPK_OK && i < count; i++)
-        status = warm_one(device, provider, &specs[i], stream, &kernels[i], error);
+        status = warm_one(device, provider, spec_at(specs, i), stream, &kernels[i], error);
     for (uint32_t i = 0; status != DCPK_OK && kernels != NULL && i < count; i++) {
         dcpk_kernel_drop(kernels[i]);
         kernels[i] = NULL;

@@ -266,6 +266,35 @@ START_TEST(warm_arguments_are_checked) {
 }
 END_TEST
 
+/* A caller of the next version of the headers: its specs end in what this library does not know. */
+START_TEST(warm_takes_the_specs_of_a_caller_whose_struct_is_larger) {
+    struct {
+        dcpk_spec spec;
+        uint64_t more[3];
+    } later[3];
+    struct seen seen = {.caller = pthread_self()};
+    if (!have_ptxas()) return;
+    give_orders("mode good\n");
+    set_range(1, 3);
+    memset(later, 0xa5, sizeof later);
+    for (int i = 0; i < 3; i++) {
+        later[i].spec = specs[i];
+        later[i].spec.size = sizeof later[i];
+    }
+    dcpk_gen *gen = open_here(fake_path, NULL, NULL, NULL);
+    ck_assert_int_eq(dcpk_gen_warm(gen, &later[0].spec, 3, 2, see, &seen, NULL), DCPK_OK);
+    ck_assert_uint_eq(seen.images, 3);
+    for (int i = 0; i < 3; i++) {
+        dcpk_build_report report = {.size = sizeof report};
+        dcpk_image *image = NULL;
+        ck_assert_int_eq(dcpk_gen_build(gen, &specs[i], &image, &report, NULL), DCPK_OK);
+        ck_assert_uint_eq(report.hit, 1);
+        dcpk_image_free(image);
+    }
+    dcpk_gen_close(gen);
+}
+END_TEST
+
 struct asker {
     dcpk_provider provider;
     int prepares;
@@ -353,6 +382,7 @@ int main(void) {
     tcase_add_test(tcase, warm_without_a_compiler_fails_each_with_the_reason);
     tcase_add_test(tcase, warm_takes_from_packs_and_the_cache_what_is_there);
     tcase_add_test(tcase, warm_arguments_are_checked);
+    tcase_add_test(tcase, warm_takes_the_specs_of_a_caller_whose_struct_is_larger);
     tcase_add_test(tcase, warm_is_the_providers_prepare_and_threads_share_it);
     tcase_add_test(tcase, warm_reads_no_environment_once_the_generator_is_open);
     suite_add_tcase(suite, tcase);

@@ -210,6 +210,52 @@ START_TEST(warm_up_asks_every_spec_even_where_preparing_failed) {
 }
 END_TEST
 
+/* A caller of the next version of the headers: its specs end in what this library does not know. */
+struct later_spec {
+    dcpk_spec spec;
+    uint64_t more[3];
+};
+
+START_TEST(warm_up_takes_the_specs_of_a_caller_whose_struct_is_larger) {
+    struct later_spec later_base = {0}, later[DCPK_LAYER_MAX_SPECS];
+    dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
+    dcpk_kernel *kernels[DCPK_LAYER_MAX_SPECS];
+    uint32_t count = four_specs(specs), again = 0;
+    memset(later, 0xa5, sizeof later);
+    later_base.spec = base;
+    later_base.spec.size = sizeof later_base;
+    dcpk_layer_options options = options_of(DCPK_LAYER_FUSED, false);
+    options.base = &later_base.spec;
+    ck_assert_int_eq(dcpk_layer_specs(&options, &later[0].spec, 5, &again, &error), DCPK_OK);
+    ck_assert_uint_eq(again, count);
+    for (uint32_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(later[i].spec.size, sizeof later[i]);
+        ck_assert(later[i].more[0] == 0 && later[i].more[2] == 0);
+        later[i].spec.size = specs[i].size;
+        ck_assert_int_eq(memcmp(&later[i].spec, &specs[i], sizeof specs[i]), 0);
+        later[i].spec.size = sizeof later[i];
+    }
+    ck_assert_uint_eq(later[count].spec.size, 0xa5a5a5a5);
+    dcpk_provider provider = provider_of_maker();
+    ck_assert_msg(dcpk_kernel_warm(devices[0], &provider, &later[0].spec, count, NULL, kernels, &error) == DCPK_OK,
+                  "%s", error.text);
+    for (uint32_t i = 0; i < count; i++) {
+        char text[512];
+        dcpk_spec_format(&specs[i], text, sizeof text);
+        ck_assert_str_eq(text, maker.asked[i]);
+        ck_assert_int_eq(dcpk_kernel_free(kernels[i], &error), DCPK_OK);
+    }
+    static const uint32_t wrong[][2] = {{0, 8}, {1, sizeof(dcpk_spec)}, {3, 0}}; /* which spec, its size */
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        later[wrong[i][0]].spec.size = wrong[i][1];
+        ck_assert_int_eq(dcpk_kernel_warm(devices[0], &provider, &later[0].spec, count, NULL, kernels, &error),
+                         DCPK_E_ARG);
+        assert_text("every specs[i].size must be the same");
+        later[wrong[i][0]].spec.size = sizeof later[0];
+    }
+}
+END_TEST
+
 START_TEST(warm_up_of_nothing_is_fine_and_missing_arguments_are_not) {
     dcpk_spec specs[DCPK_LAYER_MAX_SPECS];
     dcpk_kernel *kernels[DCPK_LAYER_MAX_SPECS];
@@ -237,6 +283,7 @@ int main(void) {
     tcase_add_test(tests, warm_up_during_a_capture_is_refused_before_anything_is_built);
     tcase_add_test(tests, warm_up_asks_every_spec_even_where_preparing_failed);
     tcase_add_test(tests, warm_up_of_nothing_is_fine_and_missing_arguments_are_not);
+    tcase_add_test(tests, warm_up_takes_the_specs_of_a_caller_whose_struct_is_larger);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -85,7 +85,8 @@ DCPK_API dcpk_status dcpk_gen_find(dcpk_gen *gen, const dcpk_spec *spec, uint32_
  * the warm-up of an engine, the body of an ahead-of-time build. visit (may be NULL) is called in the caller's thread,
  * once a spec, in the order they end; non-zero stops: what runs is finished, nothing more begins. image is borrowed for
  * the call, NULL where this spec failed and `reason` says why. Returns the first failure in spec order, after all have
- * been tried. */
+ * been tried. specs: the array's stride is specs[0].size, as in dcpk_kernel_warm; ARG where sizes differ or are below
+ * this library's. */
 typedef struct dcpk_warm_result {
     uint32_t size;
     uint32_t index; /* of specs */

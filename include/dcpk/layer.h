@@ -38,7 +38,9 @@ typedef struct dcpk_layer_options {
 
 /* The resolved specs whose images dcpk_layer_open would ask its provider for, in launch order: what an ahead-of-time
  * build or a warm-up wants. Reads base, decode (NULL or not) and form of options; sms left open is the architecture's.
- * ARG where capacity is too small (DCPK_LAYER_MAX_SPECS never is). */
+ * ARG where capacity is too small (DCPK_LAYER_MAX_SPECS never is). The array's stride is
+ * base->size, the caller's version of the struct, and each spec written has that size: dcpk_kernel_warm and
+ * dcpk_gen_warm take the array as it is. */
 enum { DCPK_LAYER_MAX_SPECS = 8 };
 DCPK_API dcpk_status dcpk_layer_specs(const dcpk_layer_options *options, dcpk_spec *specs, uint32_t capacity,
                                       uint32_t *count, dcpk_error *error);

@@ -38,6 +38,16 @@ typedef struct dcpk_device_options {
     int32_t share_index, share_count;
 } dcpk_device_options;
 
+/* What options.kind or DCPK_DEVICE say, taken apart: of a text; NULL: of $DCPK_DEVICE, then of "auto". ARG for a text
+ * that is neither, whatever devices there are. */
+typedef struct dcpk_device_words {
+    uint32_t size;
+    char kind[8];   /* "auto", "cpu" or "cuda" */
+    uint32_t count; /* 0: all devices, in the driver's order */
+    int32_t list[64];
+} dcpk_device_words;
+DCPK_API dcpk_status dcpk_device_words_read(const char *text, dcpk_device_words *out, dcpk_error *error);
+
 /* Reads the environment once. Opening the same ordinal twice gives two handles on one context. */
 DCPK_API dcpk_status dcpk_device_open(const dcpk_device_options *options, dcpk_device **out, dcpk_error *error);
 DCPK_API void dcpk_device_close(dcpk_device *device);
@@ -82,7 +92,8 @@ DCPK_API dcpk_status dcpk_kernel_load(dcpk_device *device, dcpk_image *image, vo
 /* The warm-up of an engine, before it captures: every spec (resolved) is asked of the provider (its prepare first,
  * where it has one) and loaded. All or nothing: after a failure, whose message names the spec, kernels holds NULLs.
  * CAPTURING, before anything is built, while `stream` (may be NULL) captures. kernels: count handles, the caller's to
- * free. */
+ * free. specs: each specs[i].size is sizeof(dcpk_spec) as the caller was compiled, which is the array's stride; ARG
+ * where they differ or are below this library's. */
 DCPK_API dcpk_status dcpk_kernel_warm(dcpk_device *device, const dcpk_provider *provider, const dcpk_spec *specs,
                                       uint32_t count, void *stream, dcpk_kernel **kernels, dcpk_error *error);
 /* Unloads; BOX_BUSY while a capture is known to use it, or while the driver says that its device still works. A call
