@@ -58,9 +58,10 @@ static dcpk_status set_toolchain(struct dcpk_gen *gen, const dcpk_gen_options *o
     gen->kind = toolchain_kind_of(name);
     if (!gen->kind && strcmp(name, "auto") != 0)
         return dcpk_error_set(error, DCPK_E_ARG,
-                              "there is no toolchain '%s' in dcpk " DCPK_VERSION_TEXT
+                              "%s%s%sthere is no toolchain '%s' in dcpk " DCPK_VERSION_TEXT
                               ": ptxas, nvjitlink, driver, or auto for the first of these that is there",
-                              name);
+                              options->toolchain ? "" : "DCPK_TOOLCHAIN=", options->toolchain ? "" : name,
+                              options->toolchain ? "" : ": ", name);
     if (options->ptxas && *options->ptxas && !(gen->program = strdup(options->ptxas))) return no_memory(error);
     return DCPK_OK;
 }

@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_MAX = 64 };
-
-struct choice { /* "cuda:0,2" taken apart */
-    char kind[8];
-    int list[LIST_MAX], count; /* count 0: all devices, in the driver's order */
-};
-
 dcpk_status dcpk_options_copy(void *to, size_t capacity, const void *from, const char *what, dcpk_error *error) {
     memset(to, 0, capacity);
     if (from == NULL) return dcpk_error_set(error, DCPK_E_ARG, "%s: NULL", what);
@@ -29,12 +22,13 @@ dcpk_status dcpk_options_copy(void *to, size_t capacity, const void *from, const
 
 static dcpk_status bad_kind(const char *from, const char *text, dcpk_error *error) {
     return dcpk_error_set(error, DCPK_E_ARG,
-                          "%s \"%s\": auto, cpu or cuda, each with :LIST of device numbers after it (cuda:0,2)", from,
+                          "%s=%s: auto, cpu or cuda, each with :LIST of device numbers after it (cuda:0,2)", from,
                           text);
 }
 
-static dcpk_status parse_kind(const char *from, const char *text, struct choice *choice, dcpk_error *error) {
-    memset(choice, 0, sizeof *choice);
+static dcpk_status parse_kind(const char *from, const char *text, dcpk_device_words *choice, dcpk_error *error) {
+    enum { LIST_MAX = sizeof choice->list / sizeof choice->list[0] };
+    *choice = (dcpk_device_words){.size = sizeof *choice};
     size_t length = strcspn(text, ":");
     static const char *const kinds[] = {"auto", "cpu", "cuda"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -49,6 +43,22 @@ static dcpk_status parse_kind(const char *from, const char *text, struct choice 
         at = end;
     }
     return text[length] != '\0' && choice->count == 0 ? bad_kind(from, text, error) : DCPK_OK;
+}
+
+/* kind: an option, NULL: what the environment says. */
+static dcpk_status choose(const char *kind, const struct runtime_environment *environment, dcpk_device_words *choice,
+                          dcpk_error *error) {
+    const char *text = kind != NULL ? kind : environment->device != NULL ? environment->device : "auto";
+    return parse_kind(kind != NULL ? "kind" : "DCPK_DEVICE", text, choice, error);
+}
+
+dcpk_status dcpk_device_words_read(const char *text, dcpk_device_words *out, dcpk_error *error) {
+    struct runtime_environment environment;
+    if (out == NULL || out->size < sizeof *out)
+        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_device_words_read: out may not be NULL, out->size not below %zu",
+                              sizeof *out);
+    runtime_environment_read(&environment);
+    return choose(text, &environment, out, error);
 }
 
 /* An option of 1, 0 or -1 (look into the environment): *out is 1, 0 or -1 (nobody says). */
@@ -66,8 +76,8 @@ static dcpk_status parse_flag(int32_t option, const char *name, const char *text
     return DCPK_OK;
 }
 
-static dcpk_status pick(dcpk_device *device, const struct choice *choice, int ordinal, dcpk_error *error) {
-    int devices = device->info.count, visible = choice->count > 0 ? choice->count : devices;
+static dcpk_status pick(dcpk_device *device, const dcpk_device_words *choice, int ordinal, dcpk_error *error) {
+    int devices = device->info.count, visible = choice->count > 0 ? (int)choice->count : devices;
     if (ordinal < 0 || ordinal >= visible)
         return dcpk_error_set(error, DCPK_E_ARG, "ordinal %d: %d device%s here, 0..%d", ordinal, visible,
                               visible == 1 ? "" : "s", visible - 1);
@@ -176,9 +186,8 @@ dcpk_status dcpk_device_open(const dcpk_device_options *options, dcpk_device **o
     if (status != DCPK_OK) return status;
     struct runtime_environment environment;
     runtime_environment_read(&environment);
-    struct choice choice;
-    const char *kind = given.kind != NULL ? given.kind : environment.device != NULL ? environment.device : "auto";
-    status = parse_kind(given.kind != NULL ? "kind" : "DCPK_DEVICE", kind, &choice, error);
+    dcpk_device_words choice;
+    status = choose(given.kind, &environment, &choice, error);
     if (status != DCPK_OK) return status;
     dcpk_device *device = calloc(1, sizeof *device);
     if (device == NULL) return dcpk_error_set(error, DCPK_E_NOMEM, "dcpk_device_open: out of memory");

@@ -133,7 +133,7 @@ START_TEST(device_list_of_the_environment_renumbers_devices) {
     assert_text("device 9: this driver has 8");
     setenv("DCPK_DEVICE", "gpu", 1);
     ck_assert_int_eq(open_with(NULL, 0, -1, &device), DCPK_E_ARG);
-    assert_text("DCPK_DEVICE \"gpu\": auto, cpu or cuda");
+    assert_text("DCPK_DEVICE=gpu: auto, cpu or cuda");
     setenv("DCPK_DEVICE", "cuda:", 1);
     ck_assert_int_eq(open_with(NULL, 0, -1, &device), DCPK_E_ARG);
     setenv("DCPK_DEVICE", "cuda:1,", 1);

@@ -256,6 +256,15 @@ START_TEST(a_list_of_devices_is_looked_at) {
     sh("DCPK_DEVICE=cpu DCPK_CPU_DEVICES=2 $dcpk " SERVE " --dcp 8");
     expect_code(1);
     expect_in(last.out, "there are 2 (cpu); raise DCPK_CPU_DEVICES");
+    sh("DCPK_DEVICE=cpu:0 $dcpk " SERVE " --dcp 2");
+    expect_code(1);
+    expect_in(last.out, "there is 1 (cpu, DCPK_DEVICE's list); name more in it\n");
+    sh("DCPK_DEVICE=cpu:77 $dcpk " SERVE);
+    expect_code(1);
+    expect_in(last.out, "DCPK_DEVICE names device 77, and the driver has 8 (cpu), 0 to 7\n");
+    sh("DCPK_DEVICE=cpu:9 $dcpk " SERVE);
+    expect_code(1);
+    expect_in(last.out, "DCPK_DEVICE names device 9, and the driver has 8 (cpu), 0 to 7; DCPK_CPU_DEVICES says how");
 }
 END_TEST
 
@@ -334,13 +343,19 @@ START_TEST(a_pack_serves_where_nothing_assembles) {
     ck_assert_ptr_null(strstr(last.out, "another version"));
     sh("DCPK_JIT=never $dcpk " SERVE " --dcp 2 --batch 1");
     expect_code(0);
-    sh("DCPK_JIT=never $dcpk " SERVE " --dcp 2 --batch 1,4");
+    sh("DCPK_JIT=never DCPK_CACHE_DIR=$PWD/cold $dcpk " SERVE " --dcp 2 --batch 1,4");
     expect_code(1);
     expect_in(last.out, "batch 1   yes");
     expect_in(last.out, "batch 4   no");
-    expect_in(last.out,
-              "problem: DCPK_JIT=never, and no pack of DCPK_AOT_PATH has the kernels of arch=sm_90a: make one "
-              "with 'dcpk aot'");
+    expect_in(last.out, "problem: DCPK_JIT=never, and neither a pack of DCPK_AOT_PATH nor the cache has the kernels of "
+                        "arch=sm_90a: make a pack with 'dcpk aot'");
+    sh("DCPK_JIT=force " NO_TOOLCHAIN "$dcpk " SERVE " --dcp 2 --batch 1"); /* as builds do */
+    expect_code(3);
+    expect_in(last.out, "mla_query (nowhere");
+    expect_in(last.out, "problem: nothing here assembles PTX, and DCPK_JIT=force passes packs over");
+    sh("DCPK_JIT=force $dcpk " SERVE " --dcp 2 --batch 1");
+    expect_code(0);
+    expect_in(last.out, "mla_query (build, poll=1)");
     sh("mkdir t && echo '-- mine' >t/own.ptx.lua && DCPK_TEMPLATE_PATH=$PWD/t $dcpk doctor");
     expect_in(last.out, "note: some.dcpk was made from other templates or by another version");
     unsetenv("DCPK_AOT_PATH");
@@ -364,10 +379,10 @@ START_TEST(a_damaged_entry_of_a_pack_is_a_problem_and_serves_nobody) {
     json_t *all = shell_json();
     ck_assert_int_eq((int)json_integer_value(json_object_get(at(all, "packs", 0), "bad")), 1);
     json_decref(all);
-    sh("DCPK_JIT=never DCPK_AOT_PATH=bad.dcpk $dcpk " SERVE " --dcp 2 --batch 1");
+    sh("DCPK_CACHE_DIR=$PWD/cold DCPK_JIT=never DCPK_AOT_PATH=bad.dcpk $dcpk " SERVE " --dcp 2 --batch 1");
     expect_code(1);
     expect_in(last.out, "problem: DCPK_JIT=never, and an entry of a pack is damaged: bad.dcpk: entry ");
-    ck_assert_ptr_null(strstr(last.out, "no pack of DCPK_AOT_PATH has"));
+    ck_assert_ptr_null(strstr(last.out, "a pack of DCPK_AOT_PATH nor"));
     /* As the generator does: a sound one behind it serves. */
     sh("DCPK_JIT=never DCPK_AOT_PATH=bad.dcpk:good.dcpk $dcpk " SERVE " --dcp 2 --batch 1");
     expect_code(1);
@@ -400,18 +415,74 @@ START_TEST(an_untrusted_cache_is_a_problem_with_its_fix) {
 }
 END_TEST
 
+START_TEST(a_warm_cache_serves_where_nothing_may_be_compiled) {
+    if (!have_toolchain()) return;
+    sh("$dcpk aot --model kimi-k3 --tp 8 --batch 1 --form fused -o some.dcpk && DCPK_JIT=never $dcpk " SERVE);
+    expect_code(0);
+    expect_in(last.out, "batch 1   yes   mla_query (cache, poll=0), mla_decode (cache), dcp_value (cache, split=0)");
+    sh("$dcpk " SERVE " --batch 1,2");
+    expect_code(0);
+    expect_in(last.out, "batch 1   yes   mla_query (cache, ");
+    expect_in(last.out, "batch 2   yes   mla_query (build, ");
+    sh("DCPK_JIT=never $dcpk " SERVE " --batch 2");
+    expect_code(1);
+    expect_in(last.out, "mla_query (nowhere, ");
+}
+END_TEST
+
+/* Folders that nobody can make, root neither. */
+START_TEST(a_cache_that_cannot_be_written_is_a_problem) {
+    if (!have_toolchain()) return;
+    sh("DCPK_CACHE_DIR=/proc/1/foo/bar $dcpk doctor");
+    expect_code(1);
+    expect_in(last.out, "problem: cache: /proc/1/foo/bar cannot be written: /proc/1: ");
+    sh("DCPK_CACHE_DIR=/proc/1/foo/bar DCPK_JIT=never $dcpk doctor"); /* nothing would be written */
+    expect_code(0);
+    if (geteuid() != 0) {
+        sh("mkdir -m 500 mine && DCPK_CACHE_DIR=$PWD/mine/deep/er $dcpk doctor");
+        expect_code(1);
+        expect_in(last.out, "/mine: Permission denied; every process builds its kernels anew");
+    }
+    sh("DCPK_CACHE_DIR=$PWD/new/one $dcpk doctor");
+    expect_code(0);
+    ck_assert(!shell_exists("new"));
+}
+END_TEST
+
+/* ---- any bytes ---- */
+
+START_TEST(bytes_that_are_no_utf8_are_shown) {
+    sh("DCPK_CACHE_DIR=$PWD/$(printf '\\377\\303\\251') DCPK_AOT_PATH=$(printf '\\376') "
+       "DCPK_LOG=$(printf '\\355\\240\\200') $dcpk doctor --json; true");
+    ck_assert_str_eq(last.err, "");
+    json_t *all = shell_json();
+    expect_in(json_string_value(json_object_get(json_object_get(all, "cache"), "path")), "/\uFFFD\u00e9");
+    expect_text_at(at(all, "packs", 0), "path", "\uFFFD");
+    json_decref(all);
+    sh("$dcpk doctor --model $(printf '\\377')");
+    expect_failure(2, "there is no model '\xff'");
+}
+END_TEST
+
 /* ---- variables ---- */
 
 static const struct {
     const char *setting, *needle;
 } slips[] = {
-    {"DCPK_TOOLCHAIN=gcc", "DCPK_TOOLCHAIN=gcc is not understood: ptxas, nvjitlink, driver or auto"},
+    {"DCPK_TOOLCHAIN=gcc", "DCPK_TOOLCHAIN=gcc is not understood: there is no toolchain 'gcc' in dcpk "},
     {"DCPK_LOCK_TIMEOUT=soon", "DCPK_LOCK_TIMEOUT=soon is not understood: a whole number of seconds, 0 to 86400"},
     {"DCPK_DEVICE=gpu", "DCPK_DEVICE=gpu is not understood: auto, cpu or cuda"},
     {"DCPK_DEVICE=cuda:", "DCPK_DEVICE=cuda: is not understood"},
     {"DCPK_PDL=yes", "DCPK_PDL=yes is not understood: 1 or 0"},
     {"DCPK_JIT=maybe", "DCPK_JIT=maybe is not understood: auto, never or force"},
-    {"DCPK_CACHE_MAX=2GB", "DCPK_CACHE_MAX=2GB is not understood"},
+    {"DCPK_CACHE_MAX=2GB", "DCPK_CACHE_MAX=2GB is not understood: a number of bytes, at least 1, with K, M, G or T"},
+    {"DCPK_CACHE_MAX=0", "DCPK_CACHE_MAX=0 is not understood"},
+    {"DCPK_CACHE_MAX=0K", "DCPK_CACHE_MAX=0K is not understood"},
+    {"DCPK_CACHE_MAX=99999999999T", "DCPK_CACHE_MAX=99999999999T is not understood"},
+    {"DCPK_LOG=loud", "DCPK_LOG=loud is not understood: error, warning, info or debug"},
+    {"DCPK_CPU_SMS=0x10", "DCPK_CPU_SMS=0x10 is not understood: a number from 1 to 1024"},
+    {"DCPK_JIT=no DCPK_CACHE_MAX=x DCPK_TOOLCHAIN=y", "DCPK_TOOLCHAIN=y is not understood"}, /* each of several */
+    {"DCPK_JIT=no DCPK_CACHE_MAX=x DCPK_TOOLCHAIN=y", "DCPK_CACHE_MAX=x is not understood"},
     {"DCPK_CACHE_TRUST_UID=root", "DCPK_CACHE_TRUST_UID=root is not understood: a user's number"},
     {"DCPK_CPU_DEVICES=99", "DCPK_CPU_DEVICES=99 is not understood: a number from 1 to 32"},
     {"CUDA_LAUNCH_BLOCKING=yes", "CUDA_LAUNCH_BLOCKING=yes is not understood: 1 or 0; anything else counts as 1"},
@@ -434,10 +505,29 @@ START_TEST(values_that_are_understood_are_shown) {
     expect_code(0);
     expect_in(last.out, "  DCPK_PDL=0\n");
     ck_assert_ptr_null(strstr(last.out, "note: ranks of one process"));
-    sh("CUDA_LAUNCH_BLOCKING=1 $dcpk " SERVE " --dcp 2");
+    sh("$dcpk " SERVE " --dcp 2");
+    expect_code(0);
+    expect_in(last.out, "note: ranks of one process are refused without CUDA_DEVICE_MAX_CONNECTIONS=32");
+    for (size_t i = 0; i < 4; i++) { /* the generator's own words for a size */
+        static const char *const sizes[] = {"2g", "64m", "1234567890123456", "1"};
+        sh("DCPK_CACHE_MAX=%s $dcpk doctor", sizes[i]);
+        expect_code(0);
+    }
+}
+END_TEST
+
+START_TEST(launches_that_block_serve_no_ranks_of_one_process) {
+    if (!have_toolchain()) return;
+    sh("CUDA_LAUNCH_BLOCKING=1 $dcpk " SERVE);
     expect_code(0);
     expect_in(last.out, "note: CUDA_LAUNCH_BLOCKING is set: launches block");
-    expect_in(last.out, "note: ranks of one process are refused without CUDA_DEVICE_MAX_CONNECTIONS=32");
+    for (size_t i = 0; i < 2; i++) {
+        sh("CUDA_LAUNCH_BLOCKING=1 DCPK_DEVICE=%s $dcpk " SERVE " --dcp 2", i == 0 ? "cuda" : "cpu");
+        expect_code(1);
+        expect_in(last.out, "are refused (DCPK_E_BLOCKING_LAUNCH): unset it");
+    }
+    sh("CUDA_LAUNCH_BLOCKING=1 DCPK_DEVICE=cpu $dcpk run heads=2 dcp=2 batch=1"); /* it is so */
+    expect_failure(1, "CUDA_LAUNCH_BLOCKING was set");
 }
 END_TEST
 
@@ -452,8 +542,10 @@ START_TEST(words_that_cannot_be_are_code_2) {
         ck_assert_msg(last.code == 2 && last.out_length == 0, "'%s': code %d, %s", lines[i], last.code, last.out);
     }
     sh("$dcpk doctor --model nosuch");
-    ck_assert_int_ne(last.code, 0);
-    expect_in(last.out, "problem: there is no model 'nosuch'; presets: ");
+    expect_failure(2, "there is no model 'nosuch'; presets: ");
+    ck_assert_uint_eq(last.out_length, 0);
+    sh("$dcpk doctor --model ''");
+    expect_failure(2, "--model: which? 'dcpk ls models' names them");
 }
 END_TEST
 
@@ -477,6 +569,10 @@ int main(void) {
     tcase_add_test(tcase, an_untrusted_cache_is_a_problem_with_its_fix);
     tcase_add_loop_test(tcase, a_value_that_nobody_understands_is_a_problem, 0, (int)(sizeof slips / sizeof slips[0]));
     tcase_add_test(tcase, values_that_are_understood_are_shown);
+    tcase_add_test(tcase, launches_that_block_serve_no_ranks_of_one_process);
+    tcase_add_test(tcase, a_warm_cache_serves_where_nothing_may_be_compiled);
+    tcase_add_test(tcase, a_cache_that_cannot_be_written_is_a_problem);
+    tcase_add_test(tcase, bytes_that_are_no_utf8_are_shown);
     tcase_add_test(tcase, words_that_cannot_be_are_code_2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

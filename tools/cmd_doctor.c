@@ -3,6 +3,7 @@
  * Owns the order of the looks and the exit code; the looks are doctor_*.c. */
 #include "doctor.h"
 
+#include "json_text.h"
 #include "table.h"
 
 #include <dcpk/pack.h>
@@ -25,7 +26,7 @@ static const struct option_row options[] = {
 static void add(json_t *list, const char *format, va_list arguments) {
     char *text = NULL;
     if (vasprintf(&text, format, arguments) < 0) text = NULL;
-    json_array_append_new(list, must(json_string(must(text))));
+    json_array_append_new(list, json_text(must(text)));
     free(text);
 }
 
@@ -72,22 +73,58 @@ static enum exit_code read_request(const struct command_line *line, struct docto
     request->model = line->values[OPT_MODEL];
     for (int i = OPT_TP; request->model == NULL && i <= OPT_Q; i++)
         if (line->values[i] != NULL) return usage_error(line, "--%s goes with --model NAME", options[i].name);
+    if (request->model != NULL && request->model[0] == '\0')
+        return usage_error(line, "--model: which? 'dcpk ls models' names them");
     enum exit_code code = read_number(line, OPT_TP, 4096, &request->tp);
     if (code == EXIT_DONE) code = read_number(line, OPT_DCP, 32, &request->dcp);
     if (code == EXIT_DONE) code = read_number(line, OPT_Q, 8, &request->q);
     if (code == EXIT_DONE) code = read_batches(line, request);
-    if (code == EXIT_DONE && request->model != NULL && request->tp % request->dcp != 0)
-        return usage_error(line,
-                           "dcp must divide tp (a DCP group is dcp consecutive ranks of the tp that share a model's "
-                           "heads); --model %s --tp %d --dcp %d",
-                           request->model, request->tp, request->dcp);
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (code == EXIT_DONE && request->model != NULL && preset_shares(request->tp, request->dcp, &error) != DCPK_OK)
+        return usage_error(line, "%s", error.text);
     return code;
 }
 
 /* 3: nothing here makes or holds a kernel. 1: something is wrong, or what was asked for cannot be served. */
 static enum exit_code verdict(const struct doctor *doctor) {
-    if (!doctor->assembles && doctor->packs == 0) return EXIT_MISSING;
+    if (!doctor->assembles && !doctor_packs_serve(doctor)) return EXIT_MISSING;
     return json_array_size(doctor->problems) > 0 ? EXIT_WORK : EXIT_DONE;
+}
+
+/* A preset that is not there is a word that cannot be, here as in every command. */
+static enum exit_code check_model(const struct doctor *doctor) {
+    dcpk_model_info info = {.size = sizeof info};
+    dcpk_error error;
+    dcpk_error_init(&error);
+    if (doctor->request.model == NULL || doctor->gen == NULL ||
+        dcpk_gen_model_info(doctor->gen, doctor->request.model, &info, &error) != DCPK_E_NOT_FOUND)
+        return EXIT_DONE;
+    complain_error(&error);
+    return EXIT_USAGE;
+}
+
+static enum exit_code look(struct doctor *doctor) {
+    doctor->whole = must(json_pack("{s:s}", "version", dcpk_version()));
+    doctor->problems = must(json_array());
+    doctor->notes = must(json_array());
+    doctor_environment(doctor);
+    doctor_devices(doctor);
+    doctor_toolchains(doctor);
+    enum exit_code code = check_model(doctor);
+    if (code != EXIT_DONE) return code;
+    doctor_packs(doctor);
+    doctor_judge_toolchain(doctor);
+    doctor_serve(doctor);
+    code = verdict(doctor);
+    json_object_set(doctor->whole, "problems", doctor->problems);
+    json_object_set(doctor->whole, "notes", doctor->notes);
+    json_object_set_new(doctor->whole, "exit", json_integer(code));
+    if (doctor->line->values[OPT_JSON] != NULL)
+        json_print(json_incref(doctor->whole), stdout);
+    else
+        doctor_print(doctor);
+    return code;
 }
 
 static enum exit_code run(const struct command_line *line) {
@@ -95,25 +132,7 @@ static enum exit_code run(const struct command_line *line) {
     doctor->line = line;
     enum exit_code code = line->word_count > 0 ? usage_error(line, "no words: options alone") : EXIT_DONE;
     if (code == EXIT_DONE) code = read_request(line, &doctor->request);
-    if (code == EXIT_DONE) {
-        doctor->whole = must(json_pack("{s:s}", "version", dcpk_version()));
-        doctor->problems = must(json_array());
-        doctor->notes = must(json_array());
-        doctor_environment(doctor);
-        doctor_devices(doctor);
-        doctor_toolchains(doctor);
-        doctor_packs(doctor);
-        doctor_judge_toolchain(doctor);
-        doctor_serve(doctor);
-        code = verdict(doctor);
-        json_object_set(doctor->whole, "problems", doctor->problems);
-        json_object_set(doctor->whole, "notes", doctor->notes);
-        json_object_set_new(doctor->whole, "exit", json_integer(code));
-        if (line->values[OPT_JSON] != NULL)
-            json_print(json_incref(doctor->whole), stdout);
-        else
-            doctor_print(doctor);
-    }
+    if (code == EXIT_DONE) code = look(doctor);
     doctor_packs_close(doctor);
     dcpk_gen_close(doctor->gen);
     json_decref(doctor->whole);
@@ -133,4 +152,5 @@ const struct command command_doctor = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
+    .any_log = true,
 };

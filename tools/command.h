@@ -37,6 +37,7 @@ struct command {
     const struct option_row *options;
     size_t option_count; /* at most MAX_OPTIONS */
     enum exit_code (*run)(const struct command_line *line);
+    bool any_log; /* it reports a DCPK_LOG that is none itself, and goes on */
 };
 
 /* A command line after its options are read. values[i]: of option row i: its argument, "" for a flag, NULL when not
@@ -82,6 +83,10 @@ struct cpu_variable {
     uint64_t value;
 };
 enum exit_code environment_cpu(const struct command_line *line, struct cpu_variable values[CPU_VARIABLES]);
+/* The same two without a word on stderr. False: why is "NAME=VALUE: what it may be". */
+enum { ENVIRONMENT_WHY = 512 };
+bool environment_log_read(char why[ENVIRONMENT_WHY]);
+bool environment_cpu_read(struct cpu_variable values[CPU_VARIABLES], char why[ENVIRONMENT_WHY]);
 
 /* output.c: writes a whole file under its name or not at all ("-": stdout). False after a message. */
 bool output_write(const struct command_line *line, const char *path, const void *data, size_t length);
@@ -101,6 +106,8 @@ struct preset {
 };
 enum exit_code words_keys(const struct command_line *line, char *const *words, int count, dcpk_spec *spec,
                           struct preset *preset);
+/* SPEC where a DCP group does not fit: dcp must divide tp. */
+dcpk_status preset_shares(int32_t tp, int32_t dcp, dcpk_error *error);
 /* Refuses a preset whose tp the spec's dcp does not divide; an unset dcp is 1. */
 enum exit_code words_preset(const struct command_line *line, dcpk_gen *gen, const struct preset *preset,
                             dcpk_spec *spec);

@@ -69,7 +69,7 @@ static enum exit_code dispatch(int argc, char **argv) {
     struct command_line line;
     enum exit_code code;
     if (!options_read(command, argc - 1, argv + 1, &line, &code)) return code;
-    code = environment_log(&line);
+    code = command->any_log ? EXIT_DONE : environment_log(&line);
     return code == EXIT_DONE ? command->run(&line) : code;
 }
 

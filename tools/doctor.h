@@ -45,8 +45,7 @@ struct doctor {
     struct doctor_request request;
     json_t *whole, *problems, *notes;
     struct doctor_driver cuda, cpu;
-    const char *kind; /* DCPK_DEVICE's word: auto, cpu or cuda */
-    int32_t list[DOCTOR_DEVICES], list_count;
+    dcpk_device_words words;    /* DCPK_DEVICE's */
     bool blocking;              /* CUDA_LAUNCH_BLOCKING */
     int32_t connections;        /* CUDA_DEVICE_MAX_CONNECTIONS, 0: unset */
     dcpk_gen *gen;              /* NULL when it does not open */
@@ -55,6 +54,7 @@ struct doctor {
     char trouble[1024];         /* why it is not */
     char other[16];             /* the first that is usable; "" */
     json_t *archs;              /* those that it can build; borrowed */
+    const char *jit;            /* DCPK_JIT's word */
     int packs;                  /* that open */
     struct dcpk_packs **opened; /* as many; each of one file */
 };
@@ -71,9 +71,10 @@ void doctor_toolchains(struct doctor *doctor); /* opens doctor->gen; toolchains,
 void doctor_packs(struct doctor *doctor);
 /* Behind both: no usable toolchain is a problem, and a note where there are packs. */
 void doctor_judge_toolchain(struct doctor *doctor);
-/* Whether a pack answers the spec with a sound image. */
-/* damage: "", or what is wrong with the entry of a pack that has the spec. */
-bool doctor_packs_have(const struct doctor *doctor, const dcpk_spec *spec, char *damage, size_t capacity);
+/* Whether a pack has the spec and its entry is damaged: says what is wrong with it. */
+bool doctor_packs_damage(const struct doctor *doctor, const dcpk_spec *spec, char *damage, size_t capacity);
+/* Whether builds look into packs, and there are some. */
+bool doctor_packs_serve(const struct doctor *doctor);
 void doctor_packs_close(struct doctor *doctor);
 void doctor_serve(struct doctor *doctor); /* "serve": null without --model */
 

@@ -3,6 +3,7 @@
  * Opens device 0 of each driver and asks about the others through the driver's own entry points, so that one context is
  * made, not one a device. Takes no memory, loads and starts nothing. Multicast: see doctor.h. */
 #include "doctor.h"
+#include "json_text.h"
 
 #include <dcpk/runtime.h>
 
@@ -128,8 +129,8 @@ static json_t *driver_json(const struct doctor_driver *driver) {
         const struct doctor_device *d = &driver->device[i];
         char capability[32];
         snprintf(capability, sizeof capability, "%d.%d", d->major, d->minor);
-        json_t *row = must(json_pack("{s:i, s:s, s:s, s:s, s:i}", "ordinal", d->ordinal, "name", d->name, "capability",
-                                     capability, "arch", d->arch, "sms", d->sms));
+        json_t *row = must(json_pack("{s:i, s:o, s:s, s:s, s:i}", "ordinal", d->ordinal, "name", json_text(d->name),
+                                     "capability", capability, "arch", d->arch, "sms", d->sms));
         json_object_set_new(row, "memory_bytes", d->memory < 0 ? json_null() : json_integer(d->memory));
         json_object_set_new(row, "multicast", yes_no(d->multicast));
         json_array_append_new(devices, row);
@@ -140,9 +141,9 @@ static json_t *driver_json(const struct doctor_driver *driver) {
     }
     char version[32] = "";
     if (driver->found) snprintf(version, sizeof version, "%d.%d", driver->version / 1000, driver->version % 1000 / 10);
-    return must(json_pack("{s:s, s:b, s:b, s:s, s:s, s:o, s:o}", "kind", driver->kind, "found", driver->found, "usable",
-                          driver->found && !driver->old, "reason", driver->reason, "version", version, "devices",
-                          devices, "peer_access", peers));
+    return must(json_pack("{s:s, s:b, s:b, s:o, s:s, s:o, s:o}", "kind", driver->kind, "found", driver->found, "usable",
+                          driver->found && !driver->old, "reason", json_text(driver->reason), "version", version,
+                          "devices", devices, "peer_access", peers));
 }
 
 void doctor_devices(struct doctor *doctor) {
@@ -156,8 +157,9 @@ void doctor_devices(struct doctor *doctor) {
     json_object_set_new(doctor->whole, "drivers", drivers);
     const struct doctor_driver *cuda = &doctor->cuda, *cpu = &doctor->cpu;
     if (cuda->old) doctor_problem(doctor, "%s", cuda->reason);
-    if (!cuda->found && strcmp(doctor->kind, "cuda") == 0) doctor_problem(doctor, "no cuda device: %s", cuda->reason);
-    if (doctor->blocking && cuda->found)
+    if (!cuda->found && strcmp(doctor->words.kind, "cuda") == 0)
+        doctor_problem(doctor, "no cuda device: %s", cuda->reason);
+    if (doctor->blocking && cuda->found && doctor->request.dcp == 1) /* more: doctor_serve refuses */
         doctor_note(doctor,
                     "CUDA_LAUNCH_BLOCKING is set: launches block, and ranks of one process are refused: unset it");
     if (!cpu->found) doctor_problem(doctor, "the CPU device does not open: %s", cpu->reason);

@@ -1,6 +1,7 @@
 /* doctor_packs.c - the packs of DCPK_AOT_PATH, each opened for itself so that one that is broken hides no other:
  * whether it may be trusted, is whole, and what it holds. */
 #include "doctor.h"
+#include "json_text.h"
 
 #include <dcpk/pack.h>
 
@@ -54,12 +55,12 @@ static void look_at_pack(struct doctor *doctor, json_t *list, const char *file) 
     if (status == DCPK_OK) status = dcpk_packs_visit(packs, 1, look_at_entry, &look, &error);
     bool good = status == DCPK_OK;
     bool current = good && is_current(doctor, info.manifest != NULL ? info.manifest : "");
-    json_array_append_new(list,
-                          must(json_pack("{s:s, s:b, s:b, s:b, s:s, s:I, s:I, s:I, s:s}", "path", file, "usable", good,
-                                         "current", current, "trusted", status != DCPK_E_UNTRUSTED, "reason",
-                                         good ? "" : error.text, "entries", (json_int_t)(good ? info.entries : 0),
-                                         "bad", look.bad, "bytes", (json_int_t)(good ? info.bytes : 0), "manifest",
-                                         good && info.manifest != NULL ? info.manifest : "")));
+    json_array_append_new(
+        list, must(json_pack("{s:o, s:b, s:b, s:b, s:o, s:I, s:I, s:I, s:o}", "path", json_text(file), "usable", good,
+                             "current", current, "trusted", status != DCPK_E_UNTRUSTED, "reason",
+                             json_text(good ? "" : error.text), "entries", (json_int_t)(good ? info.entries : 0), "bad",
+                             look.bad, "bytes", (json_int_t)(good ? info.bytes : 0), "manifest",
+                             json_text(good && info.manifest != NULL ? info.manifest : ""))));
     if (good && !current)
         doctor_note(
             doctor,
@@ -85,23 +86,26 @@ void doctor_packs(struct doctor *doctor) {
     json_object_set_new(doctor->whole, "packs", list);
 }
 
+bool doctor_packs_serve(const struct doctor *doctor) {
+    return doctor->packs > 0 && strcmp(doctor->jit, "force") != 0;
+}
+
 void doctor_packs_close(struct doctor *doctor) {
     for (int i = 0; i < doctor->packs; i++)
         dcpk_packs_close(doctor->opened[i]);
     free(doctor->opened);
 }
 
-/* As the generator looks: a pack whose entry is damaged is passed over. */
-bool doctor_packs_have(const struct doctor *doctor, const dcpk_spec *spec, char *damage, size_t capacity) {
-    damage[0] = '\0';
+bool doctor_packs_damage(const struct doctor *doctor, const dcpk_spec *spec, char *damage, size_t capacity) {
     for (int i = 0; i < doctor->packs; i++) {
         dcpk_image *image = NULL;
         dcpk_error error;
         dcpk_error_init(&error);
         dcpk_status status = dcpk_packs_find(doctor->opened[i], spec, &image, &error);
         dcpk_image_free(image);
-        if (status == DCPK_OK) return true;
-        if (status != DCPK_E_NOT_FOUND && damage[0] == '\0') snprintf(damage, capacity, "%s", error.text);
+        if (status == DCPK_OK || status == DCPK_E_NOT_FOUND) continue;
+        snprintf(damage, capacity, "%s", error.text);
+        return true;
     }
     return false;
 }

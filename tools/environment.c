@@ -4,6 +4,7 @@
  * and check their own. */
 #include "command.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,12 +22,18 @@ int environment_log_level(void) {
     return -1;
 }
 
-enum exit_code environment_log(const struct command_line *line) {
-    if (environment_log_level() >= 0) return EXIT_DONE;
-    return usage_error(line, "DCPK_LOG=%s: error, warning, info or debug", variable("DCPK_LOG"));
+bool environment_log_read(char why[ENVIRONMENT_WHY]) {
+    if (environment_log_level() >= 0) return true;
+    snprintf(why, ENVIRONMENT_WHY, "DCPK_LOG=%s: error, warning, info or debug", variable("DCPK_LOG"));
+    return false;
 }
 
-enum exit_code environment_cpu(const struct command_line *line, struct cpu_variable values[CPU_VARIABLES]) {
+enum exit_code environment_log(const struct command_line *line) {
+    char why[ENVIRONMENT_WHY];
+    return environment_log_read(why) ? EXIT_DONE : usage_error(line, "%s", why);
+}
+
+bool environment_cpu_read(struct cpu_variable values[CPU_VARIABLES], char why[ENVIRONMENT_WHY]) {
     static const struct {
         const char *name;
         uint64_t least, most;
@@ -36,10 +43,16 @@ enum exit_code environment_cpu(const struct command_line *line, struct cpu_varia
     for (size_t i = 0; i < CPU_VARIABLES; i++) {
         const char *text = variable(rows[i].name);
         values[i] = (struct cpu_variable){.given = text != NULL};
-        if (text == NULL) continue;
-        if (!word_number(text, rows[i].most, &values[i].value) || values[i].value < rows[i].least)
-            return usage_error(line, "%s=%s: a number from %llu to %llu", rows[i].name, text,
-                               (unsigned long long)rows[i].least, (unsigned long long)rows[i].most);
+        if (text == NULL || (word_number(text, rows[i].most, &values[i].value) && values[i].value >= rows[i].least))
+            continue;
+        snprintf(why, ENVIRONMENT_WHY, "%s=%s: a number from %llu to %llu", rows[i].name, text,
+                 (unsigned long long)rows[i].least, (unsigned long long)rows[i].most);
+        return false;
     }
-    return EXIT_DONE;
+    return true;
+}
+
+enum exit_code environment_cpu(const struct command_line *line, struct cpu_variable values[CPU_VARIABLES]) {
+    char why[ENVIRONMENT_WHY];
+    return environment_cpu_read(values, why) ? EXIT_DONE : usage_error(line, "%s", why);
 }

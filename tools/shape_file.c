@@ -38,9 +38,8 @@ static dcpk_status finish(dcpk_gen *gen, const struct preset_words *preset, dcpk
     if (preset->model == NULL && preset->tp != 0) return tool_fail(error, DCPK_E_ARG, "tp= goes with model=NAME");
     dcpk_status status = preset->model != NULL ? dcpk_gen_model(gen, preset->model, tp, spec, error) : DCPK_OK;
     if (status != DCPK_OK) return status;
-    if (preset->model != NULL && spec->dcp > 0 && tp % spec->dcp != 0)
-        return tool_fail(error, DCPK_E_SPEC, "dcp must divide tp; tp=%d dcp=%d", tp, spec->dcp);
-    return dcpk_spec_resolve(spec, error);
+    if (preset->model != NULL && spec->dcp > 0) status = preset_shares(tp, spec->dcp, error);
+    return status == DCPK_OK ? dcpk_spec_resolve(spec, error) : status;
 }
 
 /* text is changed. NOT_FOUND for a line without words. */

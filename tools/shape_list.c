@@ -200,11 +200,7 @@ static dcpk_status make_base(dcpk_gen *gen, const struct asked *asked, struct sh
     if (shape->model[0] == '\0') return DCPK_OK;
     dcpk_status status = dcpk_gen_model(gen, shape->model, shape->tp, &shape->base, error);
     if (status != DCPK_OK) return status;
-    if (shape->tp % shape->dcp != 0)
-        return tool_fail(error, DCPK_E_SPEC,
-                         "dcp must divide tp (a DCP group is dcp consecutive ranks of the tp that share a model's "
-                         "heads)");
-    return DCPK_OK;
+    return preset_shares(shape->tp, shape->dcp, error);
 }
 
 static dcpk_status make_specs(const struct shape *shape, dcpk_spec *specs, uint32_t *count, dcpk_error *error) {

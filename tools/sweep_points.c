@@ -203,11 +203,7 @@ bool sweep_point_keys(dcpk_gen *gen, const struct sweep_request *request, const 
     keys->q = point->q;
     if (dcpk_gen_model(gen, point->model, point->tp, keys, &error) != DCPK_OK)
         return refuse(why, capacity, "%s", error.text);
-    if (point->tp % point->dcp != 0)
-        return refuse(why, capacity,
-                      "dcp must divide tp (a DCP group is dcp consecutive ranks of the tp that share a model's heads); "
-                      "tp=%d dcp=%d",
-                      point->tp, point->dcp);
+    if (preset_shares(point->tp, point->dcp, &error) != DCPK_OK) return refuse(why, capacity, "%s", error.text);
     if (point->batch % point->q != 0)
         return refuse(why, capacity, "q divides batch (batch = requests * q); batch=%d q=%d", point->batch, point->q);
     const struct cpu_variable *devices = &request->choice.variables[CPU_DEVICES];

@@ -2,6 +2,7 @@
  *
  * The library reads keys and values; model and tp are the tools' own (spec.md's table: "not of a kernel"). */
 #include "command.h"
+#include "tool_error.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -91,6 +92,14 @@ enum exit_code words_keys(const struct command_line *line, char *const *words, i
     return EXIT_DONE;
 }
 
+dcpk_status preset_shares(int32_t tp, int32_t dcp, dcpk_error *error) {
+    if (tp % dcp == 0) return DCPK_OK;
+    return tool_fail(error, DCPK_E_SPEC,
+                     "dcp must divide tp (a DCP group is dcp consecutive ranks of the tp that share a model's heads); "
+                     "tp=%d dcp=%d",
+                     tp, dcp);
+}
+
 enum exit_code words_preset(const struct command_line *line, dcpk_gen *gen, const struct preset *preset,
                             dcpk_spec *spec) {
     dcpk_error error;
@@ -100,11 +109,8 @@ enum exit_code words_preset(const struct command_line *line, dcpk_gen *gen, cons
         complain_error(&error);
         return error.code == DCPK_E_NOT_FOUND ? EXIT_USAGE : exit_of_error(gen, &error);
     }
-    if (spec->dcp > 0 && preset->tp % spec->dcp != 0)
-        return usage_error(line,
-                           "dcp must divide tp (a DCP group is dcp consecutive ranks of the tp that share a model's "
-                           "heads); model=%s tp=%d dcp=%d%s",
-                           preset->model, preset->tp, spec->dcp,
+    if (spec->dcp > 0 && preset_shares(preset->tp, spec->dcp, &error) != DCPK_OK)
+        return usage_error(line, "%s model=%s%s", error.text, preset->model,
                            preset->tp == 1 ? " (tp is 1 unless tp=N says otherwise; dcp too, but 2 in dcpk run)" : "");
     return EXIT_DONE;
 }

@@ -28,10 +28,9 @@ static bool read_number(const char *name, uint64_t least, uint64_t most, uint64_
     const char *text = getenv(name);
     *given = text && *text;
     if (!*given) return true;
-    char *end;
     errno = 0;
-    unsigned long long number = strtoull(text, &end, 0);
-    if (errno || *end || *text == '-' || number < least || number > most) return false;
+    unsigned long long number = strtoull(text, NULL, 10);
+    if (errno || strspn(text, "0123456789") != strlen(text) || number < least || number > most) return false;
     *value = number;
     return true;
 }
