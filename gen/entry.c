@@ -138,6 +138,27 @@ static void need_target(lua_State *L, const char *text) {
     if (target.suffix == 'f' && host->need.ptx < 88) host->need.ptx = 88; /* the first with family targets */
 }
 
+/* Version * 10 of need's ptx. PTX past the table is left to the compiler's own answer, where PTX of that kind may be.
+ */
+static int32_t need_ptx(lua_State *L, const char *text) {
+    static const struct {
+        int32_t ptx, major, minor;
+    } isas[] = {
+#define I(ptx, major, minor) {ptx, major, minor},
+#include "gen/ptx_isa.def"
+#undef I
+    };
+    size_t major = strspn(text, "0123456789"), last = sizeof isas / sizeof isas[0] - 1;
+    bool number = major > 0 && text[0] != '0' && text[major] == '.' && text[major + 1] >= '0' &&
+                  text[major + 1] <= '9' && text[major + 2] == '\0';
+    if (!number) host_fail(L, DCPK_E_TEMPLATE, "need: ptx is a text like \"8.0\"");
+    if (major > 1)
+        host_fail(L, DCPK_E_TEMPLATE,
+                  "need: no toolkit has PTX %.20s: the newest that dcpk knows is %d.%d, of CUDA %d.%d", text,
+                  isas[last].ptx / 10, isas[last].ptx % 10, isas[last].major, isas[last].minor);
+    return (text[0] - '0') * 10 + (text[2] - '0');
+}
+
 static int need(lua_State *L) {
     static const char *const fields[] = {"ptx", "target", NULL};
     struct host *host = host_of(L);
@@ -146,9 +167,7 @@ static int need(lua_State *L) {
     check_table_keys(L, 1, "need{}", fields);
     if (lua_getfield(L, 1, "ptx") != LUA_TNIL) {
         const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-        if (strlen(text) != 3 || text[0] < '1' || text[0] > '9' || text[1] != '.' || text[2] < '0' || text[2] > '9')
-            host_fail(L, DCPK_E_TEMPLATE, "need: ptx is a text like \"8.0\"");
-        int32_t version = (text[0] - '0') * 10 + (text[2] - '0');
+        int32_t version = need_ptx(L, text);
         if (version > host->need.ptx) host->need.ptx = version;
     }
     if (lua_getfield(L, 1, "target") != LUA_TNIL) {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION_TIMEOUT_MS = 20000 };
+enum { VERSION_TIMEOUT_MS = 20000, FIRST_LINE = 160 };
 
 /* The text between `before` and the end of its line or one of `stops`, "" when it is not there. */
 static void find(const char *log, const char *before, const char *stops, char *out, size_t capacity) {
@@ -25,14 +25,22 @@ static void find(const char *log, const char *before, const char *stops, char *o
     snprintf(out, capacity, "%.*s", (int)(length < capacity ? length : capacity - 1), at);
 }
 
+/* The first line that says something, for messages: a program that is no ptxas may answer with pages. */
+static const char *first_line(const char *log, char line[FIRST_LINE]) {
+    log += strspn(log, " \t\r\n");
+    snprintf(line, FIRST_LINE, "%.*s", (int)strcspn(log, "\r\n"), log);
+    return line;
+}
+
 static dcpk_status parse(struct toolchain *toolchain, const char *log, dcpk_error *error) {
+    char line[FIRST_LINE];
     char version[32], build[160];
     find(log, ", V", "\n, ", version, sizeof version);
     find(log, "\nBuild ", "\n", build, sizeof build);
     if (!version[0] || !build[0])
         return dcpk_error_set(error, DCPK_E_TOOLCHAIN,
-                              "%s --version does not answer as ptxas does (no release or no build line): %.300s",
-                              toolchain->path, log);
+                              "%s --version does not answer as ptxas does (no release or no build line)%s%s",
+                              toolchain->path, *first_line(log, line) ? ": " : "", line);
     snprintf(toolchain->text, sizeof toolchain->text, "ptxas %s (build %s)", version, build);
     return DCPK_OK;
 }
@@ -44,13 +52,14 @@ static dcpk_status ask(struct toolchain *toolchain, const struct toolchain_place
         .path = toolchain->path, .argv = argv, .envp = toolchain->envp, .in = -1, .out = -1};
     struct process_result result;
     uint32_t timeout_ms = place->timeout_ms < VERSION_TIMEOUT_MS ? place->timeout_ms : VERSION_TIMEOUT_MS;
-    char who[4200];
+    char who[4200], line[FIRST_LINE];
     snprintf(who, sizeof who, "%s --version", toolchain->path);
     toolchain->started++;
     dcpk_status status = process_run(place->sys, &request, timeout_ms, &result, error);
     bool ran = status == DCPK_OK;
     if (status == DCPK_OK) status = ptxas_judge(who, who, &result, timeout_ms, error);
-    if (ran && status != DCPK_OK && result.log_length > 0) dcpk_error_append(error, ": %.300s", result.log);
+    if (ran && status != DCPK_OK && result.log_length > 0)
+        dcpk_error_append(error, ": %s", first_line(result.log, line));
     if (status == DCPK_OK) status = parse(toolchain, result.log, error);
     toolchain->useless = ran && status != DCPK_OK && result.end != PROCESS_LOST;
     free(result.log);

@@ -5,6 +5,7 @@
 
 #include <lualib.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,6 +258,25 @@ static int compare_names(const void *left, const void *right) {
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
+/* What Lua has and templates do not, and what they have instead; NULL for a name that is not Lua's either. */
+static const char *not_here(const char *name) {
+    static const struct {
+        const char *names, *instead; /* names: each between blanks */
+    } rows[] = {
+        {" print ", "comment(\"...\") writes a line into the text; error(\"...\") says it and ends"},
+        {" require dofile loadfile package ", "include(\"lib/NAME\") runs lib/NAME.lua of the template folders"},
+        {" io os ", "a template reads spec and include(), and writes lines: no file, no clock"},
+        {" next rawget rawset rawequal rawlen ", "pairs(), ipairs() and # go through tables"},
+        {" pcall xpcall load loadstring coroutine debug collectgarbage setmetatable getmetatable utf8 ",
+         "docs/templates.md lists what there is"},
+    };
+    char word[48];
+    snprintf(word, sizeof word, " %.40s ", name);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strstr(rows[i].names, word) != NULL) return rows[i].instead;
+    return NULL;
+}
+
 /* Upvalue 1: what the table is called; 0 for the globals. Argument 1: the table, 2: the name that it lacks. */
 static int unknown_name(lua_State *L) {
     const char *names[MAX_GLOBALS] = {NULL},
@@ -268,6 +288,7 @@ static int unknown_name(lua_State *L) {
     qsort(names, count, sizeof *names, compare_names);
     const char *nearest = dcpk_name_nearest(name, names, count);
     if (library != NULL) host_fail(L, DCPK_E_TEMPLATE, "templates have no %s.%.40s", library, name);
+    if (not_here(name) != NULL) host_fail(L, DCPK_E_TEMPLATE, "templates have no '%.40s': %s", name, not_here(name));
     host_fail(L, DCPK_E_TEMPLATE, "there is no global '%.40s'%s%s%s: declare it with `local` above", name,
               nearest ? " (nearest: " : "", nearest ? nearest : "", nearest ? ")" : "");
 }

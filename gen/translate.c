@@ -201,7 +201,11 @@ static void lua_line(struct translation *t, const char *line_end) {
 dcpk_status translate(const struct source_file *file, char **lua, size_t *length, dcpk_error *error) {
     struct translation t = {
         .file = file, .at = file->text, .end = file->text + file->length, .level = -1, .error = error};
-    for (t.line = 1; t.at < t.end && t.status == DCPK_OK; t.line++) {
+    t.line = 1;
+    if (file->length >= 3 && memcmp(file->text, "\xEF\xBB\xBF", 3) == 0)
+        complain(&t,
+                 "the file begins with a byte order mark (EF BB BF), which is no Lua: save it as UTF-8 without one");
+    for (; t.at < t.end && t.status == DCPK_OK; t.line++) {
         const char *newline = memchr(t.at, '\n', (size_t)(t.end - t.at));
         const char *line_end = newline != NULL ? newline : t.end;
         const char *first = t.at + strspn(t.at, " \t");

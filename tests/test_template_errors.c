@@ -96,6 +96,23 @@ static const struct {
      "  from own.ptx.lua:3\n" TEMPLATE},
     {"undeclared global, read", HEAD "local x = cuont\n", "", 1,
      "dcpk: own.ptx.lua:2: there is no global 'cuont': declare it with `local` above\n    local x = cuont\n" TEMPLATE},
+    {"Lua's print", HEAD "print(\"hi\")\n", "", 1,
+     "dcpk: own.ptx.lua:2: templates have no 'print': comment(\"...\") writes a line into the text; error(\"...\") "
+     "says "
+     "it and ends\n    print(\"hi\")\n" TEMPLATE},
+    {"Lua's files", HEAD "local f = io.open(\"x\")\n", "", 1,
+     "dcpk: own.ptx.lua:2: templates have no 'io': a template reads spec and include(), and writes lines: no file, no "
+     "clock\n    local f = io.open(\"x\")\n" TEMPLATE},
+    {"Lua's require", HEAD "local w = require \"lib.warp\"\n", "", 1,
+     "dcpk: own.ptx.lua:2: templates have no 'require': include(\"lib/NAME\") runs lib/NAME.lua of the template "
+     "folders\n    local w = require \"lib.warp\"\n" TEMPLATE},
+    {"PTX that no toolkit has", "need { ptx = \"99.0\" }\n" HEAD, "", 1,
+     "dcpk: own.ptx.lua:1: need: no toolkit has PTX 99.0: the newest that dcpk knows is 9.5, of CUDA 13.5\n"
+     "    need { ptx = \"99.0\" }\n" TEMPLATE},
+    {"a byte order mark", "\xEF\xBB\xBF-- mine\n" HEAD, "", 1,
+     "dcpk: own.ptx.lua:1: the file begins with a byte order mark (EF BB BF), which is no Lua: save it as UTF-8 "
+     "without "
+     "one\n    \xEF\xBB\xBF-- mine\n" TEMPLATE},
     {"undeclared global, near a known one", HEAD "local x = sepc.batch\n", "", 1,
      "dcpk: own.ptx.lua:2: there is no global 'sepc' (nearest: spec): declare it with `local` above\n"
      "    local x = sepc.batch\n" TEMPLATE},

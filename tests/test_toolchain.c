@@ -155,7 +155,9 @@ END_TEST
 START_TEST(toolchain_that_dies_or_fails_at_its_version_says_how_and_is_asked_once) {
     expect_useless("kill -SEGV $$", "was killed by signal 11 (SIGSEGV)");
     expect_useless("echo no licence; exit 7", "exited with status 7: no licence");
-    expect_useless("echo something else", "does not answer as ptxas does");
+    expect_useless("echo; echo something else; echo and more of it",
+                   "does not answer as ptxas does (no release or no build line): something else");
+    expect_useless("exit 0", "does not answer as ptxas does (no release or no build line)");
 }
 END_TEST
 
