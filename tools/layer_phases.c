@@ -2,7 +2,6 @@
 #include <tools/layer_phases.h>
 
 #include <tools/kernel_set.h>
-#include <tools/layer_run.h>
 
 const char *const layer_phase_kernel[PHASE_COUNT] = {"query_norm", "mla_query",  "mla_query",  "query_push",
                                                      "query_wait", "query_copy", "mla_decode", "dcp_value"};
@@ -56,15 +55,17 @@ bool layer_phase_runs(const dcpk_spec *base, int32_t form, enum layer_phase phas
     }
 }
 
-dcpk_status layer_phase_specs(const dcpk_spec *base, dcpk_spec specs[PHASE_COUNT], uint32_t *count, dcpk_error *error) {
+dcpk_status layer_phase_specs(const dcpk_spec *base, int32_t form, dcpk_spec specs[PHASE_COUNT], uint32_t *count,
+                              dcpk_error *error) {
     dcpk_spec whole = *base;
     dcpk_status status = DCPK_OK;
     *count = 0;
     layer_phase_base(&whole);
     for (int phase = 0; phase < PHASE_COUNT && status == DCPK_OK; phase++) {
         bool used = false;
-        for (int32_t form = 0; form < LAYER_CYCLE; form++)
-            used = used || layer_phase_runs(&whole, form, (enum layer_phase)phase);
+        for (int32_t one = 0; one < LAYER_CYCLE; one++)
+            used = used ||
+                   ((form == one || form == LAYER_CYCLE) && layer_phase_runs(&whole, one, (enum layer_phase)phase));
         if (!used) continue;
         layer_phase_spec(&whole, (enum layer_phase)phase, &specs[*count]);
         status = dcpk_spec_resolve(&specs[(*count)++], error);

@@ -4,6 +4,7 @@
 #define TOOLS_LAYER_PHASES_H
 
 #include <dcpk/spec.h>
+#include <tools/layer_form.h>
 
 #include <stdbool.h>
 
@@ -28,8 +29,9 @@ void layer_phase_base(dcpk_spec *base);
 void layer_phase_spec(const dcpk_spec *base, enum layer_phase phase, dcpk_spec *spec);
 /* form: enum layer_form, not LAYER_CYCLE. */
 bool layer_phase_runs(const dcpk_spec *base, int32_t form, enum layer_phase phase);
-/* What runs of this layer need, whichever their form: resolved, base completed. A status with the rule that refuses
- * one of them. */
-dcpk_status layer_phase_specs(const dcpk_spec *base, dcpk_spec specs[PHASE_COUNT], uint32_t *count, dcpk_error *error);
+/* What runs of this layer need in a form (LAYER_CYCLE: in every one): resolved, base completed. A status with the rule
+ * that refuses one of them. */
+dcpk_status layer_phase_specs(const dcpk_spec *base, int32_t form, dcpk_spec specs[PHASE_COUNT], uint32_t *count,
+                              dcpk_error *error);
 
 #endif

@@ -10,15 +10,8 @@
 #include <dcpk/cpu.h>
 #include <tools/kernel_set.h>
 #include <tools/layer_case.h>
+#include <tools/layer_form.h>
 #include <tools/rank_group.h>
-
-/* How a step's front runs; the rest is mla_decode, dcp_value. */
-enum layer_form {
-    LAYER_FUSED,  /* mla_query, which stores q_c and polls where its grid is resident (else query_wait follows) */
-    LAYER_WAIT,   /* query_norm, mla_query without polling, query_wait */
-    LAYER_PUSHED, /* the engine quantised the rows and filled the cache itself: query_push, query_wait */
-    LAYER_CYCLE   /* the three in turn, step by step */
-};
 
 enum layer_inject {
     LAYER_INJECT_NONE,

@@ -205,7 +205,7 @@ static dcpk_status make_base(dcpk_gen *gen, const struct asked *asked, struct sh
 
 static dcpk_status make_specs(const struct shape *shape, dcpk_spec *specs, uint32_t *count, dcpk_error *error) {
     dcpk_layer_options options = {.size = sizeof options, .base = &shape->base, .form = (int32_t)shape->form};
-    if (shape->form == SHAPE_CHECK) return layer_phase_specs(&shape->base, specs, count, error);
+    if (shape->form == SHAPE_CHECK) return layer_phase_specs(&shape->base, LAYER_CYCLE, specs, count, error);
     if (shape->form != SHAPE_NORM) return dcpk_layer_specs(&options, specs, DCPK_LAYER_MAX_SPECS, count, error);
     kernel_set_spec(&shape->base, "query_norm", &specs[0]);
     *count = 1;

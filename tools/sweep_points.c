@@ -1,7 +1,6 @@
 /* sweep_points.c - lists, their product, and the rules that refuse a point before anything is made.
  * May call: include/dcpk. Must not: touch a device or a compiler. */
-#include <tools/kernel_set.h>
-#include <tools/layer_run.h>
+#include <tools/layer_phases.h>
 #include <tools/numbers.h>
 #include <tools/shape_list.h>
 #include <tools/sweep.h>
@@ -146,9 +145,33 @@ bool sweep_points_fit(const struct command_line *line, size_t count, const json_
     return false;
 }
 
+/* A word as sweep_list_read leaves it. */
+static bool is_word(int list, const json_t *word) {
+    const char *text = json_string_value(word);
+    uint64_t value = 0;
+    if (text == NULL) return false;
+    if (list == LIST_MODEL) return text[0] != '\0' && strlen(text) < sizeof((struct sweep_point *)NULL)->model;
+    if (list == LIST_CONTEXT && read_ragged(text) > 0) return true;
+    return word_number(text, (uint64_t)list_most[list], &value) && value > 0;
+}
+
+/* Lists may come from sweep.json, which an editor may have had. False after a message. */
+static bool are_words(const struct command_line *line, const json_t *lists) {
+    size_t i;
+    json_t *word;
+    for (int list = 0; list < SWEEP_LISTS; list++)
+        json_array_foreach(json_object_get(lists, sweep_list_names[list]), i, word) {
+            if (is_word(list, word)) continue;
+            complain(line, "sweep.json: element %zu of a list '%s' is none: choose another folder (-o)", i,
+                     sweep_list_names[list]);
+            return false;
+        }
+    return true;
+}
+
 bool sweep_points_add(const struct command_line *line, struct sweep_points *points, const json_t *lists) {
     struct sweep_point point = {.tp = 1};
-    if (!sweep_points_fit(line, points->count, lists)) return false;
+    if (!are_words(line, lists) || !sweep_points_fit(line, points->count, lists)) return false;
     add_below(points, lists, 0, &point, points->count);
     return true;
 }
@@ -173,26 +196,6 @@ bool sweep_point_ordered(const struct sweep_request *request, const struct sweep
     return request->ranks == RANKS_ORDERED || (request->cuda && request->devices < point->dcp);
 }
 
-/* The rules of every kernel that the form launches. */
-static bool specs_fit(const dcpk_spec *keys, int32_t form, char *why, size_t capacity) {
-    static const struct {
-        const char *kernel;
-        bool forms[3]; /* by enum layer_form */
-        bool alone;    /* with dcp=1, too */
-    } kernels[] = {{"query_norm", {false, true, false}, true},  {"mla_query", {true, true, false}, true},
-                   {"query_push", {false, false, true}, false}, {"query_wait", {true, true, true}, false},
-                   {"mla_decode", {true, true, true}, true},    {"dcp_value", {true, true, true}, true}};
-    dcpk_error error;
-    dcpk_error_init(&error);
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        dcpk_spec spec;
-        if ((keys->dcp == 1 && !kernels[i].alone) || (form != LAYER_CYCLE && !kernels[i].forms[form])) continue;
-        kernel_set_spec(keys, kernels[i].kernel, &spec);
-        if (dcpk_spec_resolve(&spec, &error) != DCPK_OK) return refuse(why, capacity, "%s", error.text);
-    }
-    return true;
-}
-
 bool sweep_point_keys(dcpk_gen *gen, const struct sweep_request *request, const struct sweep_point *point,
                       dcpk_spec *keys, char *why, size_t capacity) {
     dcpk_error error;
@@ -215,7 +218,10 @@ bool sweep_point_keys(dcpk_gen *gen, const struct sweep_request *request, const 
         if (keys->split == DCPK_UNSET) keys->split = 1;
     }
     if (keys->sms == DCPK_UNSET && request->ranks != RANKS_SHARES) keys->sms = request->sms;
-    return specs_fit(keys, request->form, why, capacity);
+    dcpk_spec specs[PHASE_COUNT]; /* the rules of every kernel that the form launches */
+    uint32_t count = 0;
+    if (layer_phase_specs(keys, request->form, specs, &count, &error) == DCPK_OK) return true;
+    return refuse(why, capacity, "%s", error.text);
 }
 
 int32_t sweep_point_contexts(const struct sweep_request *request, const struct sweep_point *point,
