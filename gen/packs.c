@@ -2,6 +2,7 @@
 #include "gen/packs.h"
 
 #include "gen/identity.h"
+#include "runtime/colon_list.h"
 #include "runtime/error.h"
 #include "runtime/nearest.h"
 
@@ -28,17 +29,13 @@ dcpk_status packs_open(struct packs *packs, const char *list, int64_t trusted, c
                        dcpk_error *error) {
     *packs = (struct packs){0};
     if (!list || !*list) return DCPK_OK;
-    size_t most = 1;
-    for (const char *at = list; *at; at++)
-        most += *at == ':';
-    packs->slots = calloc(most, sizeof *packs->slots);
+    packs->slots = calloc(colon_count(list) + 1, sizeof *packs->slots);
     if (!packs->slots) return no_memory(error);
-    for (const char *at = list; *at; at += strspn(at, ":")) {
-        size_t length = strcspn(at, ":");
-        char *path = length > 0 ? strndup(at, length) : NULL;
-        if (length > 0 && !path) return no_memory(error);
-        if (path) open_slot(&packs->slots[packs->count++], path, trusted, notice);
-        at += length;
+    size_t length;
+    for (const char *at = list, *part; (part = colon_next(&at, &length)) != NULL;) {
+        char *path = strndup(part, length);
+        if (!path) return no_memory(error);
+        open_slot(&packs->slots[packs->count++], path, trusted, notice);
     }
     return DCPK_OK;
 }

@@ -2,6 +2,7 @@
 #include "gen/ptxas.h"
 
 #include "gen/environment.h"
+#include "runtime/colon_list.h"
 #include "runtime/error.h"
 
 #include <stdio.h>
@@ -20,13 +21,11 @@ static bool is_program(struct toolchain *toolchain, const struct toolchain_place
 }
 
 static bool search_path(struct toolchain *toolchain, const struct toolchain_place *place, struct stat *st) {
-    const char *path = place->environment->path;
-    while (path && *path) {
-        size_t length = strcspn(path, ":");
-        if (length > 0 && path[0] == '/' && is_program(toolchain, place, path, length, "ptxas", st))
+    const char *at = place->environment->path, *folder;
+    size_t length;
+    while (at && (folder = colon_next(&at, &length)) != NULL)
+        if (folder[0] == '/' && is_program(toolchain, place, folder, length, "ptxas", st))
             return true; /* relative folders in PATH are skipped: they change with the working folder */
-        path += length + (path[length] == ':');
-    }
     return false;
 }
 

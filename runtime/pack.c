@@ -5,6 +5,7 @@
 
 #include "runtime/device.h"
 #include "runtime/environment.h"
+#include "runtime/colon_list.h"
 #include "runtime/error.h"
 #include "runtime/nearest.h"
 #include "runtime/trust.h"
@@ -91,21 +92,15 @@ static dcpk_status no_memory(dcpk_error *error) {
 }
 
 static dcpk_status open_list(struct dcpk_packs *packs, const char *path, int64_t trusted, dcpk_error *error) {
-    uint32_t most = 1;
-    for (const char *p = path; *p != '\0'; p++)
-        most += *p == ':';
-    packs->packs = calloc(most, sizeof *packs->packs);
+    packs->packs = calloc(colon_count(path) + 1, sizeof *packs->packs);
     if (packs->packs == NULL) return no_memory(error);
-    for (const char *p = path; *p != '\0'; p += *p == ':') {
-        size_t length = strcspn(p, ":");
-        if (length > 0) {
-            struct pack *pack = &packs->packs[packs->count++];
-            pack->fd = -1;
-            pack->path = strndup(p, length);
-            dcpk_status status = pack->path != NULL ? open_pack(pack, trusted, error) : no_memory(error);
-            if (status != DCPK_OK) return status;
-        }
-        p += length;
+    size_t length;
+    for (const char *at = path, *part; (part = colon_next(&at, &length)) != NULL;) {
+        struct pack *pack = &packs->packs[packs->count++];
+        pack->fd = -1;
+        pack->path = strndup(part, length);
+        dcpk_status status = pack->path != NULL ? open_pack(pack, trusted, error) : no_memory(error);
+        if (status != DCPK_OK) return status;
     }
     return DCPK_OK;
 }

@@ -90,6 +90,8 @@ bool environment_cpu_read(struct cpu_variable values[CPU_VARIABLES], char why[EN
 
 /* output.c: writes a whole file under its name or not at all ("-": stdout). False after a message. */
 bool output_write(const struct command_line *line, const char *path, const void *data, size_t length);
+/* All of it into an open file; false with errno. */
+bool output_all(int fd, const char *data, size_t length);
 /* Whether a file to be written is the file `other`, or lies in the folder (through links, too). "-" is neither. */
 bool output_is(const char *path, const char *other);
 bool output_inside(const char *path, const char *folder);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool write_all(int fd, const char *data, size_t length) {
+bool output_all(int fd, const char *data, size_t length) {
     while (length > 0) {
         ssize_t n = write(fd, data, length);
         if (n < 0 && errno == EINTR) continue;
@@ -27,7 +27,7 @@ static bool write_all(int fd, const char *data, size_t length) {
 static bool write_straight(const char *path, const void *data, size_t length) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0) return false;
-    bool good = write_all(fd, data, length);
+    bool good = output_all(fd, data, length);
     int saved = errno;
     if (close(fd) != 0 && good) return false;
     errno = saved;
@@ -43,7 +43,7 @@ static bool write_beside(const char *path, mode_t mode, const void *data, size_t
         free(temporary);
         return false;
     }
-    bool good = write_all(fd, data, length) && fchmod(fd, mode) == 0 && fsync(fd) == 0;
+    bool good = output_all(fd, data, length) && fchmod(fd, mode) == 0 && fsync(fd) == 0;
     int saved = errno;
     if (close(fd) != 0 && good) good = false, saved = errno;
     if (good && rename(temporary, path) != 0) good = false, saved = errno;

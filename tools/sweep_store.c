@@ -209,17 +209,11 @@ bool sweep_store_has(const struct sweep_store *store, const char *point) {
 
 bool sweep_store_add(const struct command_line *line, struct sweep_store *store, json_t *row) {
     char *text = must(json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(15)));
-    size_t length = strlen(text), done = 0;
+    size_t length = strlen(text);
     struct stat before;
     bool good = fstat(store->fd, &before) == 0;
     text[length++] = '\n'; /* in the NUL's place */
-    while (good && done < length) {
-        ssize_t n = write(store->fd, text + done, length - done);
-        if (n < 0 && errno == EINTR) continue;
-        good = n > 0;
-        done += good ? (size_t)n : 0;
-    }
-    good = good && fdatasync(store->fd) == 0;
+    good = good && output_all(store->fd, text, length) && fdatasync(store->fd) == 0;
     if (!good) {
         complain(line, "cannot write '%s/results.jsonl': %s", store->folder, strerror(errno));
         if (ftruncate(store->fd, before.st_size) != 0)
