@@ -62,9 +62,10 @@ check-asan:
 	$(Q)CK_TIMEOUT_MULTIPLIER=20 SUITE_TIMEOUT=3600 tests/run_all $(BUILD)-asan
 # Fuzz targets for FUZZ_SECONDS each, all or FUZZ_TARGETS ("ptx spec"); fails on any finding.
 fuzz:
+	$(Q)tests/fuzz/run --check '$(FUZZ_SECONDS)'
 	$(call setup,fuzz)
 	+$(again) BUILD=$(BUILD)-fuzz CC=clang OPT='$(FUZZ)' fuzzers
-	$(Q)tests/fuzz/run $(BUILD)-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+	$(Q)tests/fuzz/run $(BUILD)-fuzz '$(FUZZ_SECONDS)' $(FUZZ_TARGETS)
 lint:
 	$(call setup,lint)
 	$(Q)tools/lint

@@ -1,7 +1,8 @@
 /* test_fuzz_findings.c - what fuzzing found, or might have, in the readers of templates, specs, images, packs, cubins,
- * compilers' logs and tensor files: inputs on which one crashed, and kinds of input on which it took time out of
- * proportion. A megabyte of any of them takes less than half a second on a free machine; the bound leaves room for
- * sanitizers and for others on the machine. The PTX reader's are test_cpu_fuzz.c's. */
+ * compilers' logs, cache files, lists of shapes, sweeps and tensor files: inputs on which one crashed, and kinds of
+ * input on which it took time out of proportion. A megabyte of any of them takes less than half a second on a free
+ * machine; the bound leaves room for sanitizers and for others on the machine. The PTX reader's are test_cpu_fuzz.c's.
+ */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/replay.h"
 
@@ -17,13 +18,11 @@ enum { SECONDS = 5 };
 static const struct {
     const char *name;
     fuzz_target *target;
-} targets[] = {{"template", fuzz_template},
-               {"spec", fuzz_spec},
-               {"image", fuzz_image},
-               {"pack", fuzz_pack},
-               {"cubin", fuzz_cubin},
-               {"log", fuzz_log},
-               {"safetensors", fuzz_safetensors}};
+} targets[] = {{"template", fuzz_template}, {"spec", fuzz_spec},
+               {"image", fuzz_image},       {"pack", fuzz_pack},
+               {"cubin", fuzz_cubin},       {"log", fuzz_log},
+               {"cache", fuzz_cache},       {"shapes", fuzz_shapes},
+               {"sweep", fuzz_sweep},       {"safetensors", fuzz_safetensors}};
 
 START_TEST(inputs_of_the_fuzzer_are_read_or_refused) {
     replay_files(targets[_i].name, targets[_i].target);
@@ -157,6 +156,21 @@ START_TEST(names_of_a_cubin_that_do_not_end_are_refused) {
 }
 END_TEST
 
+START_TEST(fuzzing_without_an_end_is_refused_before_anything_is_built) {
+    static const char *const wrong[] = {"abc", "0", "", "-1", "1e3", "5 5", "08", "1000000"};
+    char line[256];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        snprintf(line, sizeof line,
+                 "env -u MAKEFLAGS -u MAKELEVEL timeout 20 make -s fuzz BUILD=/nonexistent/b FUZZ_SECONDS='%s' 2>&1 | "
+                 "grep -q \"no number of seconds\"",
+                 wrong[i]);
+        ck_assert_msg(system(line) == 0, "%s", line);
+    }
+    ck_assert_int_eq(system("tests/fuzz/run --check 999999"), 0);
+    ck_assert_int_ne(system("tests/fuzz/run /nonexistent/b 0 spec 2>/dev/null"), 0);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("fuzz_findings");
     TCase *tcase = tcase_create("findings");
@@ -165,6 +179,7 @@ int main(void) {
     tcase_add_loop_test(tcase, a_megabyte_of_text_is_read_in_no_time, 0, sizeof texts / sizeof *texts);
     tcase_add_loop_test(tcase, what_a_template_writes_is_checked_in_no_time, 0, sizeof writers / sizeof *writers);
     tcase_add_test(tcase, names_of_a_cubin_that_do_not_end_are_refused);
+    tcase_add_test(tcase, fuzzing_without_an_end_is_refused_before_anything_is_built);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -70,12 +70,35 @@ static double at_y(const struct plot *plot, double y) {
     return HEIGHT - BOTTOM - (y - plot->y[0]) / (plot->y[1] - plot->y[0]) * (HEIGHT - TOP - BOTTOM);
 }
 
+/* Text between tags: a device names itself. */
+static void put_text(FILE *to, const char *text) {
+    for (; *text != '\0'; text++)
+        switch (*text) {
+        case '&':
+            fputs("&amp;", to);
+            break;
+        case '<':
+            fputs("&lt;", to);
+            break;
+        case '>':
+            fputs("&gt;", to);
+            break;
+        case '"':
+            fputs("&quot;", to);
+            break;
+        default:
+            fputc((unsigned char)*text < ' ' ? ' ' : *text, to);
+        }
+}
+
 static void put_axes(FILE *to, const struct plot *plot, const char *device) {
     fprintf(to,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
             "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-            "<text x=\"%d\" y=\"18\">%s: time of a launch over its floor</text>\n",
-            WIDTH, HEIGHT, LEFT, device);
+            "<text x=\"%d\" y=\"18\">",
+            WIDTH, HEIGHT, LEFT);
+    put_text(to, device);
+    fputs(": time of a launch over its floor</text>\n", to);
     for (int x = plot->x[0]; x <= plot->x[1]; x++)
         fprintf(to,
                 "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%d\" "
@@ -118,8 +141,10 @@ static void put_dots(FILE *to, const struct plot *plot) {
         if (next != NULL)
             fprintf(to, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" opacity=\"0.5\"/>\n", x, y,
                     at_x(plot, next->x), at_y(plot, next->y), series[dot->kernel].color);
-        fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"><title>%s %s: %.2f floors</title></circle>\n",
-                x, y, series[dot->kernel].color, series[dot->kernel].kernel, text, pow(10, dot->y));
+        fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"><title>%s ", x, y, series[dot->kernel].color,
+                series[dot->kernel].kernel);
+        put_text(to, text); /* a model names itself, too */
+        fprintf(to, ": %.2f floors</title></circle>\n", pow(10, dot->y));
     }
     for (int s = 0; s < SERIES; s++)
         fprintf(to, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" fill=\"%s\"/><text x=\"%d\" y=\"%d\">%s</text>\n",

@@ -169,6 +169,30 @@ static bool are_words(const struct command_line *line, const json_t *lists) {
     return true;
 }
 
+/* A word as sweep_list_read leaves it. */
+static bool is_word(int list, const json_t *word) {
+    const char *text = json_string_value(word);
+    uint64_t value = 0;
+    if (text == NULL) return false;
+    if (list == LIST_MODEL) return text[0] != '\0' && strlen(text) < sizeof((struct sweep_point *)NULL)->model;
+    if (list == LIST_CONTEXT && read_ragged(text) > 0) return true;
+    return word_number(text, (uint64_t)list_most[list], &value) && value > 0;
+}
+
+/* Lists may come from sweep.json, which an editor may have had. False after a message. */
+static bool are_words(const struct command_line *line, const json_t *lists) {
+    size_t i;
+    json_t *word;
+    for (int list = 0; list < SWEEP_LISTS; list++)
+        json_array_foreach(json_object_get(lists, sweep_list_names[list]), i, word) {
+            if (is_word(list, word)) continue;
+            complain(line, "sweep.json: element %zu of a list '%s' is none: choose another folder (-o)", i,
+                     sweep_list_names[list]);
+            return false;
+        }
+    return true;
+}
+
 bool sweep_points_add(const struct command_line *line, struct sweep_points *points, const json_t *lists) {
     struct sweep_point point = {.tp = 1};
     if (!are_words(line, lists) || !sweep_points_fit(line, points->count, lists)) return false;

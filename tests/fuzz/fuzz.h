@@ -18,6 +18,9 @@ void fuzz_image(const uint8_t *bytes, size_t length);
 void fuzz_pack(const uint8_t *bytes, size_t length);
 void fuzz_cubin(const uint8_t *bytes, size_t length);
 void fuzz_log(const uint8_t *bytes, size_t length);
+void fuzz_cache(const uint8_t *bytes, size_t length);
+void fuzz_shapes(const uint8_t *bytes, size_t length);
+void fuzz_sweep(const uint8_t *bytes, size_t length);
 void fuzz_safetensors(const uint8_t *bytes, size_t length);
 void fuzz_ptx(const uint8_t *bytes, size_t length);
 
