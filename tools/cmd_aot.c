@@ -3,6 +3,7 @@
  * shape_list.c says which specs, the generator builds them, the runtime's pack writer lays them down. Here: the order
  * of these steps, the progress line, the manifest and the report. */
 #include "command.h"
+#include "json_text.h"
 #include "device_choice.h"
 #include "shape_list.h"
 #include "table.h"
@@ -191,8 +192,8 @@ static json_t *failures_json(const struct work *work) {
     json_t *rows = must(json_array());
     for (uint32_t i = 0; i < work->list.spec_count; i++)
         if (work->built[i].failure != NULL)
-            json_array_append_new(rows, must(json_pack("{s:s, s:s}", "spec", work->list.specs[i].text, "reason",
-                                                       work->built[i].failure)));
+            json_array_append_new(rows, must(json_pack("{s:s, s:o}", "spec", work->list.specs[i].text, "reason",
+                                                       json_text(work->built[i].failure))));
     return rows;
 }
 
@@ -203,7 +204,8 @@ static json_t *skipped_json(const struct work *work) {
         char text[256];
         if (shape->status == DCPK_OK) continue;
         shape_text(shape, text, sizeof text);
-        json_array_append_new(rows, must(json_pack("{s:s, s:s}", "shape", text, "reason", shape->reason)));
+        json_array_append_new(
+            rows, must(json_pack("{s:o, s:o}", "shape", json_text(text), "reason", json_text(shape->reason))));
     }
     return rows;
 }
@@ -211,11 +213,12 @@ static json_t *skipped_json(const struct work *work) {
 static void report(const struct work *work, enum exit_code code) {
     double seconds = tool_now() - work->started;
     if (work->line->values[OPT_JSON] != NULL) {
-        json_print(must(json_pack("{s:s, s:b, s:I, s:i, s:f, s:o, s:o, s:o}", "pack", work->line->values[OPT_OUT],
-                                  "written", code == EXIT_DONE, "bytes", (json_int_t)work->bytes, "compiled",
-                                  (int)work->compiled, "seconds", seconds, "kernels", kernels_json(work), "failed",
-                                  failures_json(work), "skipped", skipped_json(work))),
-                   stdout);
+        json_print(
+            must(json_pack("{s:o, s:b, s:I, s:i, s:f, s:o, s:o, s:o}", "pack", json_text(work->line->values[OPT_OUT]),
+                           "written", code == EXIT_DONE, "bytes", (json_int_t)work->bytes, "compiled",
+                           (int)work->compiled, "seconds", seconds, "kernels", kernels_json(work), "failed",
+                           failures_json(work), "skipped", skipped_json(work))),
+            stdout);
         return;
     }
     if (code != EXIT_DONE) return;

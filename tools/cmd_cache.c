@@ -2,6 +2,7 @@
  *
  * May use the dcpk_cache_* calls; never opens an entry's file itself. */
 #include "command.h"
+#include "json_text.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -32,7 +33,7 @@ static enum exit_code show_path(const struct command_line *line, dcpk_gen *gen) 
         return EXIT_WORK;
     }
     if (line->values[OPT_JSON] != NULL)
-        json_print(must(json_pack("{s:s}", "path", path)), stdout);
+        json_print(must(json_pack("{s:o}", "path", json_text(path))), stdout);
     else
         printf("%s\n", path);
     return EXIT_DONE;

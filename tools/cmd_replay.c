@@ -3,6 +3,7 @@
  *
  * Reads options and the file; layer_run.c runs, layer_judge.c and layer_replay.c compare. */
 #include "case_file.h"
+#include "json_text.h"
 #include "command.h"
 #include "device_choice.h"
 #include "layer_judge.h"
@@ -94,9 +95,9 @@ static bool report(const struct command_line *line, const struct device_choice *
         }
     }
     if (line->values[OPT_JSON] != NULL) {
-        json_print(must(json_pack("{s:s s:s s:i s:i s:i s:b s:s s:o}", "device", device, "schedule", schedule, "dcp",
+        json_print(must(json_pack("{s:s s:s s:i s:i s:i s:b s:o s:o}", "device", device, "schedule", schedule, "dcp",
                                   layer->dcp, "heads", layer->heads, "batch", layer->batch, "ok", good, "first_wrong",
-                                  first, "tensors", table_json(table))),
+                                  json_text(first), "tensors", table_json(table))),
                    stdout);
     } else {
         table_print(table, stdout);

@@ -2,6 +2,7 @@
  *
  * Reads the command line and drives: points are run in children, rows go into a folder that a later run takes up. */
 #include <tools/layer_run.h>
+#include <tools/json_text.h>
 #include <tools/sweep.h>
 #include <tools/table.h>
 #include <tools/tool_error.h>
@@ -208,7 +209,7 @@ static json_t *identity(const struct plan *plan, json_t *probe) {
     json_object_set_new(probe, "steps", json_integer(r->steps));
     json_object_set_new(probe, "seed", json_integer((json_int_t)r->seed));
     json_object_set_new(probe, "ranks", json_string(ranks[r->ranks]));
-    json_object_set_new(probe, "keys", json_string(r->key_text));
+    json_object_set_new(probe, "keys", json_text(r->key_text));
     json_object_set_new(probe, "schedule", json_string(r->cuda ? "hardware" : device_choice_schedule(&r->choice)));
     return probe;
 }
@@ -250,7 +251,7 @@ static json_t *row_of(const struct plan *plan, const struct sweep_child *child, 
     if (json_object_get(row, "state") == NULL) {
         sweep_child_end(child, how, sizeof how);
         json_object_set_new(row, "state", json_string("failed"));
-        json_object_set_new(row, "message", json_string(how));
+        json_object_set_new(row, "message", json_text(how));
     }
     return row;
 }
@@ -281,7 +282,7 @@ static bool next_point(const struct command_line *line, struct plan *plan, size_
         if (sweep_point_keys(plan->gen, &plan->request, point, &keys, why, sizeof why)) return true;
         json_t *row = sweep_point_row(&plan->request, point);
         json_object_set_new(row, "state", json_string("refused"));
-        json_object_set_new(row, "message", json_string(why));
+        json_object_set_new(row, "message", json_text(why));
         *good = keep(line, plan, row);
     }
     return false;

@@ -3,6 +3,7 @@
  * Every error in the table stands beside the bound that it is compared with, and the comparison is of these two
  * figures. May use layer_judge.h and table.h; runs nothing itself. */
 #include "run_report.h"
+#include "json_text.h"
 #include "command.h"
 #include "table.h"
 
@@ -116,11 +117,11 @@ static json_t *number(double value) {
 static void print_json(const struct table *table, const struct run_facts *facts, const struct totals *t, bool good) {
     bool random = strcmp(facts->schedule, "random") == 0;
     json_t *object = must(json_pack(
-        "{s:s s:s s:o s:I s:i s:i s:i s:i s:i s:I s:i s:b s:f s:s s:o s:o}", "device", facts->device, "schedule",
+        "{s:s s:s s:o s:I s:i s:i s:i s:i s:i s:I s:i s:b s:f s:o s:o s:o}", "device", facts->device, "schedule",
         facts->schedule, "schedule_seed", random ? json_integer((json_int_t)facts->schedule_seed) : json_null(), "seed",
         (json_int_t)facts->seed, "dcp", facts->dcp, "steps", facts->steps, "hits", t->hits, "misses", t->misses,
         "compilers_started", t->compilers, "wrong", (json_int_t)facts->judged->wrong, "kernels_out_of_bounds", t->out,
-        "ok", good, "seconds", facts->seconds, "first_wrong", facts->judged->first, "rows_from_ideal",
+        "ok", good, "seconds", facts->seconds, "first_wrong", json_text(facts->judged->first), "rows_from_ideal",
         number(facts->judged->rows_ideal), "kernels", table_json(table)));
     json_print(object, stdout);
 }

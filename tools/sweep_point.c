@@ -3,6 +3,7 @@
  * Writes its row after each stage, so that what a crash or a time limit leaves still says how far it came. May call:
  * the layer's tools, include/dcpk. Must not: touch the folder of results. */
 #include <tools/layer_judge.h>
+#include <tools/json_text.h>
 #include <tools/layer_make.h>
 #include <tools/layer_run.h>
 #include <tools/sweep.h>
@@ -34,10 +35,10 @@ json_t *sweep_point_row(const struct sweep_request *request, const struct sweep_
     const char *ranks = sweep_point_ordered(request, point)                ? "event-ordered"
                         : request->ranks == RANKS_SHARES && point->dcp > 1 ? "shares"
                                                                            : "a device each";
-    return must(json_pack("{s:s s:s s:i s:i s:i s:i s:o s:s s:i s:s}", "point", text, "model", point->model, "tp",
-                          point->tp, "dcp", point->dcp, "batch", point->batch, "q", point->q, "context",
-                          point->context > 0 ? json_integer(point->context) : json_string(context), "form",
-                          sweep_form_names[request->form], "steps", request->steps, "ranks", ranks));
+    return must(json_pack("{s:o s:o s:i s:i s:i s:i s:o s:s s:i s:s}", "point", json_text(text), "model",
+                          json_text(point->model), "tp", point->tp, "dcp", point->dcp, "batch", point->batch, "q",
+                          point->q, "context", point->context > 0 ? json_integer(point->context) : json_string(context),
+                          "form", sweep_form_names[request->form], "steps", request->steps, "ranks", ranks));
 }
 
 /* JSON has no infinity. */
@@ -59,8 +60,7 @@ static void stage(struct work *w, const char *name) {
 
 static void end(struct work *w, const char *state, const char *message) {
     json_object_set_new(w->row, "state", json_string(state));
-    json_t *said = json_string(message);
-    json_object_set_new(w->row, "message", said != NULL ? said : json_string("?"));
+    json_object_set_new(w->row, "message", json_text(message));
 }
 
 static void fail(struct work *w, const dcpk_error *error) {

@@ -1,5 +1,6 @@
 /* sweep_points.c - lists, their product, and the rules that refuse a point before anything is made.
  * May call: include/dcpk. Must not: touch a device or a compiler. */
+#include <tools/json_text.h>
 #include <tools/layer_phases.h>
 #include <tools/numbers.h>
 #include <tools/shape_list.h>
@@ -37,7 +38,7 @@ static void add_text(json_t *list, const char *text) {
     json_array_foreach(list, i, one) {
         if (strcmp(json_string_value(one), text) == 0) return;
     }
-    json_array_append_new(list, must(json_string(text)));
+    json_array_append_new(list, json_text(text));
 }
 
 static enum exit_code add_numbers(const struct command_line *line, enum sweep_list list, const char *text, json_t *to) {
@@ -143,30 +144,6 @@ bool sweep_points_fit(const struct command_line *line, size_t count, const json_
     if ((double)count + product <= SWEEP_MAX_POINTS) return true;
     usage_error(line, "the lists make more than %d points", SWEEP_MAX_POINTS);
     return false;
-}
-
-/* A word as sweep_list_read leaves it. */
-static bool is_word(int list, const json_t *word) {
-    const char *text = json_string_value(word);
-    uint64_t value = 0;
-    if (text == NULL) return false;
-    if (list == LIST_MODEL) return text[0] != '\0' && strlen(text) < sizeof((struct sweep_point *)NULL)->model;
-    if (list == LIST_CONTEXT && read_ragged(text) > 0) return true;
-    return word_number(text, (uint64_t)list_most[list], &value) && value > 0;
-}
-
-/* Lists may come from sweep.json, which an editor may have had. False after a message. */
-static bool are_words(const struct command_line *line, const json_t *lists) {
-    size_t i;
-    json_t *word;
-    for (int list = 0; list < SWEEP_LISTS; list++)
-        json_array_foreach(json_object_get(lists, sweep_list_names[list]), i, word) {
-            if (is_word(list, word)) continue;
-            complain(line, "sweep.json: element %zu of a list '%s' is none: choose another folder (-o)", i,
-                     sweep_list_names[list]);
-            return false;
-        }
-    return true;
 }
 
 /* A word as sweep_list_read leaves it. */

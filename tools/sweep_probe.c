@@ -2,6 +2,7 @@
  * sweep's own process never holds a device: what it forks later starts from nothing.
  * May call: include/dcpk. Must not: run a kernel. */
 #include <tools/sweep.h>
+#include <tools/json_text.h>
 
 #include <dcpk/runtime.h>
 
@@ -29,7 +30,7 @@ static void add_lines(json_t *to, char *lines) {
         char *blank = strchr(word, ' ');
         if (blank == NULL) continue;
         *blank = '\0';
-        json_object_set_new(to, word, json_string(blank + 1));
+        json_object_set_new(to, word, json_text(blank + 1));
     }
 }
 
@@ -59,9 +60,9 @@ static int probe_body(void *self, FILE *out) {
     }
     json_t *made = must(json_object());
     add_lines(made, lines.data);
-    json_t *found = must(json_pack("{s:{s:s s:s s:i s:i s:i} s:s s:o}", "device", "kind", info.kind, "name", info.name,
-                                   "sms", info.sms, "count", info.count, "driver", info.driver_version, "toolchain",
-                                   toolchain, "made_by", made));
+    json_t *found = must(json_pack("{s:{s:s s:o s:i s:i s:i} s:o s:o}", "device", "kind", info.kind, "name",
+                                   json_text(info.name), "sms", info.sms, "count", info.count, "driver",
+                                   info.driver_version, "toolchain", json_text(toolchain), "made_by", made));
     char *text = must(json_dumps(found, JSON_COMPACT));
     fprintf(out, "%s\n", text);
     dcpk_text_free(&lines);

@@ -1,6 +1,7 @@
 /* sweep_report.c - what a sweep came to: one row a kernel and point, then what the figures mean.
  * May call: table.h, jansson. Must not: run anything; it knows rows as results.jsonl has them. */
 #include <tools/sweep.h>
+#include <tools/json_text.h>
 #include <tools/table.h>
 
 #include <stdlib.h>
@@ -196,7 +197,8 @@ json_t *sweep_report_json(const struct sweep_store *store, const struct sweep_po
         char point[POINT_TEXT];
         const json_t *row = row_of(store, &points->at[i], point);
         if (strcmp(text_of(row, "state"), "refused") == 0)
-            json_array_append_new(refused, json_pack("{s:s s:s}", "point", point, "rule", text_of(row, "message")));
+            json_array_append_new(refused,
+                                  json_pack("{s:o s:s}", "point", json_text(point), "rule", text_of(row, "message")));
     }
     json_t *object =
         must(json_pack("{s:O s:I s:I s:I s:I s:I s:o s:o}", "sweep", store->sweep, "right", (json_int_t)t.right,

@@ -4,6 +4,7 @@
  * Halves of an exchange have no time of their own. The whole step: its graph launched n and 2n times, the difference;
  * its inputs stay in the L2 where they fit. What cannot be measured is left out, with the reason. */
 #include <tools/floor.h>
+#include <tools/json_text.h>
 #include <tools/gpu_time.h>
 #include <tools/kernel_time.h>
 #include <tools/layer_run.h>
@@ -102,7 +103,7 @@ dcpk_status sweep_time(struct layer_run *run, const struct layer_case *layer, bo
         json_object_set_new(kernels[i], "floor_us", json_real(floor.us));
         const char *why = kernel_alone(&spec);
         if (why != NULL) {
-            json_object_set_new(kernels[i], "no_time", json_string(why));
+            json_object_set_new(kernels[i], "no_time", json_text(why));
             continue;
         }
         status = time_kernel(&timer, run, &spec, lens, last->totals, &us, &sets, error);
@@ -117,7 +118,7 @@ dcpk_status sweep_time(struct layer_run *run, const struct layer_case *layer, bo
     status = time_step(&timer, run, layer->step_count, &us, error);
     if (status == DCPK_E_ARG ||
         status == DCPK_E_NOT_FOUND) { /* event-ordered ranks on several GPUs have no one stream */
-        json_object_set_new(row, "no_step_time", json_string(error->text));
+        json_object_set_new(row, "no_step_time", json_text(error->text));
         return DCPK_OK;
     }
     if (status != DCPK_OK) return status;

@@ -1,5 +1,6 @@
 /* table.c - tables as aligned text and as JSON. May call jansson and stdio; must know nothing of what cells mean. */
 #include "table.h"
+#include "json_text.h"
 #include "command.h"
 
 #include <math.h>
@@ -43,8 +44,7 @@ static void add(struct table *table, const char *text, json_t *value) {
 }
 
 void table_text(struct table *table, const char *text) {
-    json_t *value = json_string(text);
-    add(table, text, value != NULL ? value : json_string("?")); /* NULL: not UTF-8 */
+    add(table, text, json_text(text));
 }
 
 void table_none(struct table *table) {
