@@ -35,6 +35,25 @@ static void kernels_of(const char *pack, const char *keep) {
     expect_code(0);
 }
 
+START_TEST(a_pack_of_any_name_is_reported) {
+    if (skip()) return;
+    sh(SHARED "name=$(printf 'a\\377.dcpk'); $dcpk aot heads=2 --batch 2 --form norm -o \"$name\" --json && "
+              "test -s \"$name\"");
+    expect_code(0);
+    json_t *all = shell_json();
+    ck_assert_str_eq(json_string_value(json_object_get(all, "pack")), "a\uFFFD.dcpk");
+    json_decref(all);
+    sh(SHARED "name=$(printf 'a\\377.dcpk'); $dcpk pack ls \"$name\" --json");
+    expect_code(0);
+    json_decref(shell_json());
+    sh("name=$(printf '\\377'); DCPK_CACHE_DIR=$PWD/$name $dcpk cache path --json");
+    expect_code(0);
+    json_t *cache = shell_json();
+    expect_in(json_string_value(json_object_get(cache, "path")), "/\uFFFD");
+    json_decref(cache);
+}
+END_TEST
+
 /* ---- which kernels ------------------------------------------------------------------------------- */
 START_TEST(pack_has_what_layers_of_both_forms_need_and_the_norm) {
     if (skip()) return;
@@ -445,6 +464,7 @@ int main(void) {
     TCase *tests = tcase_create("aot_command");
     tcase_set_timeout(tests, 30);
     tcase_add_checked_fixture(tests, setup, shell_teardown);
+    tcase_add_test(tests, a_pack_of_any_name_is_reported);
     tcase_add_test(tests, pack_has_what_layers_of_both_forms_need_and_the_norm);
     tcase_add_test(tests, a_pack_of_form_check_is_run_and_compared_without_a_compiler);
     tcase_add_test(tests, lists_have_ranges_steps_and_forget_repetitions);
