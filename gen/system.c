@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,63 +135,8 @@ static int call_poll(int fd, int ms) {
     return ready < 0 && errno == EINTR ? 0 : ready;
 }
 
-/* Descriptors move out of the way first: a dup2 onto 3 must not overwrite what is to become 4. */
-static int arrange(posix_spawn_file_actions_t *actions, const int from[3]) {
-    static const int to[3][2] = {{1, 2}, {3, -1}, {4, -1}};
-    int rc = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
-    for (int i = 0; i < 3 && rc == 0; i++)
-        for (int j = 0; j < 2 && rc == 0; j++)
-            if (from[i] >= 0 && to[i][j] >= 0) rc = posix_spawn_file_actions_adddup2(actions, from[i], to[i][j]);
-    if (rc == 0) rc = posix_spawn_file_actions_addclosefrom_np(actions, from[2] >= 0 ? 5 : 3);
-    return rc;
-}
-
-/* Own process group, nothing blocked; an engine's ignored SIGPIPE or SIGCHLD are not the compiler's. SIGXFSZ stays as
- * it is: a compiler that runs into a file size limit fails its write and says so. A program that is killed (SIGKILL)
- * leaves its compiler to run to its end, whose bytes nobody reads: PR_SET_PDEATHSIG would have to be said between fork
- * and exec, where posix_spawn runs nothing of ours, and a fork copies the page tables of a whole engine. */
-static int attributes(posix_spawnattr_t *attr) {
-    sigset_t none, defaults;
-    sigemptyset(&none);
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE);
-    sigaddset(&defaults, SIGCHLD);
-    sigaddset(&defaults, SIGTERM);
-    sigaddset(&defaults, SIGINT);
-    int rc = posix_spawnattr_setpgroup(attr, 0);
-    if (rc == 0) rc = posix_spawnattr_setsigmask(attr, &none);
-    if (rc == 0) rc = posix_spawnattr_setsigdefault(attr, &defaults);
-    if (rc == 0)
-        rc = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    return rc;
-}
-
-static int spawn_arranged(const struct spawn_request *request, const int from[3], pid_t *pid) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    int rc = posix_spawn_file_actions_init(&actions);
-    if (rc != 0) return rc;
-    rc = posix_spawnattr_init(&attr);
-    if (rc == 0) {
-        rc = arrange(&actions, from);
-        if (rc == 0) rc = attributes(&attr);
-        if (rc == 0) rc = posix_spawn(pid, request->path, &actions, &attr, request->argv, request->envp);
-        posix_spawnattr_destroy(&attr);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    return rc;
-}
-
 static int call_spawn(const struct spawn_request *request, pid_t *pid) {
-    int given[3] = {request->log, request->in, request->out}, from[3] = {-1, -1, -1};
-    int rc = 0;
-    for (int i = 0; i < 3 && rc == 0; i++)
-        if (given[i] >= 0 && (from[i] = fcntl(given[i], F_DUPFD_CLOEXEC, 10)) < 0) rc = errno;
-    if (rc == 0) rc = spawn_arranged(request, from, pid);
-    for (int i = 0; i < 3; i++)
-        if (from[i] >= 0) close(from[i]);
-    errno = rc;
-    return rc == 0 ? 0 : -1;
+    return system_spawn(request, pid);
 }
 
 static pid_t call_wait(pid_t pid, int *status) {

@@ -18,6 +18,10 @@ struct spawn_request {
     int log;
 };
 
+/* spawn.c. The program is killed when the calling thread ends, however that comes; wait for it in this thread. -1 with
+ * errno when it cannot be started. */
+int system_spawn(const struct spawn_request *request, pid_t *pid);
+
 struct system {
 #define S(type, name, parameters, arguments) type(*name) parameters;
 #include "gen/system.def"

@@ -1,9 +1,10 @@
 /* test_cache_kill.c - eight builders over one cache folder, evicting and now and then clearing it, are killed by
  * SIGKILL at 200 random (seeded) moments: no living builder fails, nothing damaged is left, nobody waits for the dead,
- * and what they left half-written goes when it is a day old. */
+ * and what they left half-written goes when it is a day old; their compilers die with them. */
 #include "tests/building.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
@@ -173,12 +174,68 @@ START_TEST(cache_survives_builders_that_are_killed_at_any_moment) {
 }
 END_TEST
 
+/* A process whose parent is `parent`, 0 where there is none. */
+static pid_t child_of(pid_t parent) {
+    DIR *list = opendir("/proc");
+    ck_assert_ptr_nonnull(list);
+    pid_t found = 0;
+    for (struct dirent *entry; found == 0 && (entry = readdir(list)) != NULL;) {
+        char path[300];
+        int above = 0;
+        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+        FILE *file = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(path, "re") : NULL;
+        if (file == NULL) continue;
+        if (fscanf(file, "%*d (%*[^)]) %*c %d", &above) == 1 && above == parent) found = (pid_t)atoi(entry->d_name);
+        fclose(file);
+    }
+    closedir(list);
+    return found;
+}
+
+/* Gone, or dead and not yet fetched by who inherits it. */
+static bool is_over(pid_t pid) {
+    char path[64], state = 'X';
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return true;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 'X';
+    fclose(file);
+    return state == 'X' || state == 'Z';
+}
+
+START_TEST(cache_compiler_of_a_killed_builder_dies_with_it) {
+    if (!have_ptxas()) return;
+    give_orders("mode sleep\n");
+    fflush(NULL);
+    pid_t builder = fork(), compiler = 0;
+    ck_assert_int_ge(builder, 0);
+    if (builder == 0) {
+        dcpk_image_free(build_tiny(open_bounded(0), 1, NULL));
+        _exit(0);
+    }
+    for (int i = 0; i < 1000 && starts_of("assemble") == 0; i++)
+        usleep(10000);
+    ck_assert_uint_eq(starts_of("assemble"), 1);
+    compiler = child_of(builder);
+    ck_assert_int_gt(compiler, 0);
+    ck_assert(!is_over(compiler));
+    ck_assert_int_eq(kill(builder, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(builder, NULL, 0), builder);
+    for (int i = 0; i < 500 && !is_over(compiler); i++)
+        usleep(10000);
+    bool over = is_over(compiler);
+    if (!over) kill(compiler, SIGKILL);
+    ck_assert(over);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("cache_kill");
     TCase *tcase = tcase_create("kill");
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, building_setup, building_teardown);
     tcase_add_test(tcase, cache_survives_builders_that_are_killed_at_any_moment);
+    tcase_add_test(tcase, cache_compiler_of_a_killed_builder_dies_with_it);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
