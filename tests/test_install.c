@@ -296,6 +296,20 @@ END_TEST
 /* ---- what the command says of itself -------------------------------------------------------------------------------
  */
 
+/* docs/writing-templates.md: with what it says is needed, and nothing else, its program is built and runs. */
+START_TEST(the_guide_needs_what_it_says) {
+    if (!can_build("the program of the guide")) return;
+    good("mkdir my bad && awk '/^```/ { file = inside ? \"\" : $2; inside = !inside; if (file != \"\") { close(file); "
+         "printf \"\" > file }; next } inside && file != \"\" { print > file }' \"$source/docs/writing-templates.md\"");
+    good("grep '^    export ' \"$source/docs/writing-templates.md\" >settings; test $(wc -l <settings) -eq 3");
+    good("mkdir home && HOME=$PWD/home && eval \"$make\" $(sed -n 's/^    make \\(install .*\\)/\\1/p' "
+         "\"$source/docs/writing-templates.md\")");
+    good("HOME=$PWD/home && . ./settings && test $(command -v dcpk) = $PWD/home/dcpk/bin/dcpk && "
+         "cc -std=c11 " SANITIZE "run.c -o run $(pkg-config --cflags --libs dcpkgen dcpk) -lm && ./run");
+    expect_in(last.out, "2 launches, 2 of them with PDL");
+}
+END_TEST
+
 START_TEST(manual_pages_hold_every_row_of_the_tables) {
     install();
     static const char *const lists[][2] = {
@@ -444,6 +458,7 @@ int main(void) {
     tcase_add_test(tests, a_cmake_project_builds_its_kernels_and_the_runtime_loads_them);
     tcase_add_test(tests, cmake_has_static_libraries_and_packs_of_own_templates);
     tcase_add_test(tests, the_program_of_the_readme_runs);
+    tcase_add_test(tests, the_guide_needs_what_it_says);
     tcase_add_test(tests, manual_pages_hold_every_row_of_the_tables);
     tcase_add_test(tests, completion_offers_what_the_command_knows);
     tcase_add_test(tests, completion_knows_the_values_of_options_and_what_actions_take);
