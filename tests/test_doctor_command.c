@@ -1,51 +1,16 @@
 /* test_doctor_command.c - dcpk doctor, on machines that the fake driver plays: what it lists, what it calls a problem,
- * what it says to do, its exit codes; and that it only looks.
- *
- * The fake is the command's libcuda.so.1 (LD_LIBRARY_PATH); FAKE_DRIVER says what machine it is. Its strict form ends a
- * program that does more than look. */
-#include "tests/shell.h"
+ * what it says to do, its exit codes; and that it only looks. Whether a model can be served: test_doctor_serve.c. */
+#include "tests/doctor_machine.h"
 
 #include "tests/fake_open.h"
 
 #include <check.h>
 #include <dcpk/gen.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define SERVE "doctor --model kimi-k3 --tp 8"
-
-static void setup(void) {
-    char line[4400];
-    shell_setup();
-    ck_assert_int_eq(mkdir("lib", 0755), 0);
-    snprintf(line, sizeof line, "%s", fake_driver_path());
-    ck_assert_int_eq(symlink(line, "lib/libcuda.so.1"), 0);
-    snprintf(line, sizeof line, "%s/home", shell_folder);
-    setenv("HOME", line, 1);
-    setenv("no_driver", "LD_LIBRARY_PATH=/nonexistent", 1);
-    snprintf(line, sizeof line, "%s/lib", shell_folder);
-    setenv("LD_LIBRARY_PATH", line, 1);
-    setenv("FAKE_DRIVER", "devices=2 strict=1", 1);
-    unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
-    setenv("DCPK_NVJITLINK", "/nonexistent/nvjitlink", 1); /* large libraries: opened where they are what is asked */
-    setenv("DCPK_NVRTC", "/nonexistent/nvrtc", 1);
-}
-
-/* Whether the doctor's own answer says that builds have a compiler: elsewhere its codes are 3. */
-static bool have_toolchain(void) {
-    sh("$dcpk doctor");
-    if (last.code != 3) return true;
-    fprintf(stderr, "skipped: verdicts of the doctor that need a toolchain: there is none\n");
-    return false;
-}
-
-static const json_t *at(const json_t *value, const char *list, size_t index) {
-    return json_array_get(json_object_get(value, list), index);
-}
 
 #define expect_text_at(object, key, wanted) ck_assert_str_eq(json_string_value(json_object_get(object, key)), wanted)
 #define expect_number_at(object, key, wanted) ck_assert_int_eq(json_integer_value(json_object_get(object, key)), wanted)
@@ -55,7 +20,8 @@ static const json_t *at(const json_t *value, const char *list, size_t index) {
 START_TEST(devices_are_listed_with_what_the_driver_says) {
     sh("FAKE_DRIVER='devices=3 sms=114 no_peer=12 multicast=1 memory=81920 strict=1' $dcpk doctor --json; true");
     json_t *all = shell_json();
-    const json_t *cuda = at(all, "drivers", 0), *cpu = at(all, "drivers", 1), *device = at(cuda, "devices", 2);
+    const json_t *cuda = doctor_machine_at(all, "drivers", 0), *cpu = doctor_machine_at(all, "drivers", 1),
+                 *device = doctor_machine_at(cuda, "devices", 2);
     expect_text_at(cuda, "kind", "cuda");
     expect_text_at(cuda, "version", "13.0");
     ck_assert(json_is_true(json_object_get(cuda, "usable")));
@@ -70,7 +36,7 @@ START_TEST(devices_are_listed_with_what_the_driver_says) {
     for (size_t i = 0; i < 3; i++)
         for (size_t k = 0; k < 3; k++) {
             bool reaches = !((i == 1 && k == 2) || (i == 2 && k == 1));
-            const json_t *cell = json_array_get(at(cuda, "peer_access", i), k);
+            const json_t *cell = json_array_get(doctor_machine_at(cuda, "peer_access", i), k);
             ck_assert_msg(json_is_true(cell) == reaches, "%zu %zu", i, k);
         }
     expect_text_at(cpu, "kind", "cpu");
@@ -95,7 +61,7 @@ START_TEST(toolchains_are_listed_with_what_they_build) {
     json_t *all = shell_json();
     ck_assert_uint_eq(json_array_size(json_object_get(all, "toolchains")), 4);
     for (size_t i = 0; i < 4; i++) {
-        const json_t *row = at(all, "toolchains", i);
+        const json_t *row = doctor_machine_at(all, "toolchains", i);
         expect_text_at(row, "name", names[i]);
         if (json_is_true(json_object_get(row, "usable"))) {
             ck_assert_uint_gt(json_string_length(json_object_get(row, "version")), 0);
@@ -105,14 +71,14 @@ START_TEST(toolchains_are_listed_with_what_they_build) {
             ck_assert_uint_gt(json_string_length(json_object_get(row, "reason")), 0);
     }
     /* the driver's compiler builds for what is there: capability 9.0 */
-    const json_t *archs = json_object_get(at(all, "toolchains", 2), "archs");
+    const json_t *archs = json_object_get(doctor_machine_at(all, "toolchains", 2), "archs");
     ck_assert_uint_eq(json_array_size(archs), 2);
     ck_assert_str_eq(json_string_value(json_array_get(archs, 0)), "sm_90");
     ck_assert_str_eq(json_string_value(json_array_get(archs, 1)), "sm_90a");
-    const json_t *ptxas = at(all, "toolchains", 0);
+    const json_t *ptxas = doctor_machine_at(all, "toolchains", 0);
     bool has_90a = false;
     for (size_t i = 0; i < json_array_size(json_object_get(ptxas, "archs")); i++)
-        has_90a = has_90a || strcmp(json_string_value(at(ptxas, "archs", i)), "sm_90a") == 0;
+        has_90a = has_90a || strcmp(json_string_value(doctor_machine_at(ptxas, "archs", i)), "sm_90a") == 0;
     ck_assert(has_90a == json_is_true(json_object_get(ptxas, "usable")));
     json_decref(all);
 }
@@ -120,11 +86,11 @@ END_TEST
 
 /* The list is the compiler's own word: it is held to it. */
 START_TEST(every_architecture_of_the_list_assembles) {
-    if (!have_toolchain()) return;
+    if (!doctor_machine_builds()) return;
     sh("$dcpk doctor --json");
     json_t *all = shell_json();
     for (size_t t = 0; t < 3; t++) {
-        const json_t *row = at(all, "toolchains", t), *archs = json_object_get(row, "archs");
+        const json_t *row = doctor_machine_at(all, "toolchains", t), *archs = json_object_get(row, "archs");
         for (size_t i = 0; json_is_true(json_object_get(row, "chosen")) && i < json_array_size(archs); i++) {
             sh("$dcpk build query_norm heads=2 batch=1 arch=%s", json_string_value(json_array_get(archs, i)));
             expect_code(0);
@@ -191,209 +157,6 @@ START_TEST(the_doctor_makes_no_file_and_starts_nothing) {
 }
 END_TEST
 
-/* ---- can it be served? ---- */
-
-static const struct {
-    const char *driver, *words;
-    int code;
-    const char *needle;
-} served[] = {
-    {"devices=2", "--dcp 2 --batch 1", 0, "serve kimi-k3 tp=8 dcp=2 q=1: yes (cuda, arch=sm_90a, 132 multiprocessors)"},
-    {"devices=2", "--dcp 2 --batch 1", 0,
-     "batch 1   yes   mla_query (build, poll=1), mla_decode (build), dcp_value "
-     "(build, split=0)"},
-    {"devices=2", "--dcp 2 --batch 200", 0,
-     "batch 200 yes   mla_query (build, poll=0), query_wait (build), mla_decode "
-     "(build), dcp_value (build, split=1)"},
-    {"devices=2 sms=8", "--dcp 2 --batch 1", 0, "(build, poll=0), query_wait (build)"}, /* 12 CTAs, 8 multiprocessors */
-    {"devices=1", "--dcp 1 --batch 4", 0, "serve kimi-k3 tp=8 dcp=1 q=1: yes"},
-    {"devices=2", "--dcp 2 --q 2 --batch 3", 1, "problem: mla_query: q must divide batch (a request has q rows)"},
-    {"devices=4", "--dcp 4 --q 8 --batch 8", 0, "dcp=4 q=8: yes"},
-    {"devices=1", "--dcp 2", 1,
-     "problem: dcp=2 is that many ranks with a device each, and there is 1 (cuda); ranks on "
-     "one GPU: dcpk run --shares; without GPUs: DCPK_DEVICE=cpu"},
-    {"devices=2 no_peer=01", "--dcp 2", 1, "problem: device 0 cannot reach device 1's memory (cuDeviceCanAccessPeer)"},
-    {"devices=3 no_peer=12", "--dcp 2", 0, "serve kimi-k3 tp=8 dcp=2 q=1: yes"}, /* the pair is not of the group */
-    {"devices=2 version=12020", "--dcp 2", 1,
-     "problem: driver 12.2 is too old: kernels are loaded with cuFuncLoad; "
-     "install a driver of CUDA 12.4 or newer"},
-    {"devices=2 major=8", "--dcp 2", 1, "problem: no architecture of 'dcpk ls arch' runs on Fake 0 (capability 8.0)"},
-    {"devices=2 major=10", "--dcp 2", 0, "yes (cuda, arch=sm_100a, 132 multiprocessors)"},
-    {"devices=2 major=12 minor=5", "--dcp 1", 0, "yes (cuda, arch=sm_120, 132 multiprocessors)"},
-    {"devices=0", "--dcp 2", 0, "serve kimi-k3 tp=8 dcp=2 q=1: yes (cpu, arch=sm_90a, 132 multiprocessors)"},
-};
-
-START_TEST(a_model_is_served_or_the_reason_is_said) {
-    if (!have_toolchain()) return;
-    sh("FAKE_DRIVER='%s strict=1' $dcpk " SERVE " %s", served[_i].driver, served[_i].words);
-    ck_assert_msg(last.code == served[_i].code, "%s %s: exit code %d\n%s%s", served[_i].driver, served[_i].words,
-                  last.code, last.out, last.err);
-    expect_in(last.out, served[_i].needle);
-    ck_assert_str_eq(last.err, "");
-    sh("FAKE_DRIVER='%s strict=1' $dcpk " SERVE " %s --json", served[_i].driver, served[_i].words);
-    json_t *all = shell_json(), *serve = json_object_get(all, "serve");
-    ck_assert(json_is_true(json_object_get(serve, "servable")) == (served[_i].code == 0));
-    ck_assert((json_array_size(json_object_get(serve, "reasons")) == 0) == (served[_i].code == 0));
-    ck_assert((json_array_size(json_object_get(all, "problems")) == 0) == (served[_i].code == 0));
-    expect_number_at(all, "exit", served[_i].code);
-    json_decref(all);
-}
-END_TEST
-
-START_TEST(a_list_of_devices_is_looked_at) {
-    if (!have_toolchain()) return;
-    sh("DCPK_DEVICE=cuda:0,2 FAKE_DRIVER='devices=3 no_peer=01' $dcpk " SERVE " --dcp 2");
-    expect_code(0);
-    sh("DCPK_DEVICE=cuda:1,0 FAKE_DRIVER='devices=3 no_peer=01' $dcpk " SERVE " --dcp 2");
-    expect_code(1);
-    expect_in(last.out, "device 1 cannot reach device 0's memory");
-    sh("DCPK_DEVICE=cuda:5 FAKE_DRIVER='devices=3' $dcpk " SERVE);
-    expect_code(1);
-    expect_in(last.out, "DCPK_DEVICE names device 5, and the driver has 3");
-    sh("DCPK_DEVICE=cpu $dcpk " SERVE " --dcp 8");
-    expect_code(0);
-    expect_in(last.out, "dcp=8 q=1: yes (cpu");
-    sh("DCPK_DEVICE=cpu DCPK_CPU_DEVICES=2 $dcpk " SERVE " --dcp 8");
-    expect_code(1);
-    expect_in(last.out, "there are 2 (cpu); raise DCPK_CPU_DEVICES");
-    sh("DCPK_DEVICE=cpu:0 $dcpk " SERVE " --dcp 2");
-    expect_code(1);
-    expect_in(last.out, "there is 1 (cpu, DCPK_DEVICE's list); name more in it\n");
-    sh("DCPK_DEVICE=cpu:77 $dcpk " SERVE);
-    expect_code(1);
-    expect_in(last.out, "DCPK_DEVICE names device 77, and the driver has 8 (cpu), 0 to 7\n");
-    sh("DCPK_DEVICE=cpu:9 $dcpk " SERVE);
-    expect_code(1);
-    expect_in(last.out, "DCPK_DEVICE names device 9, and the driver has 8 (cpu), 0 to 7; DCPK_CPU_DEVICES says how");
-}
-END_TEST
-
-START_TEST(a_missing_driver_is_said_and_the_cpu_device_serves) {
-    if (!have_toolchain()) return;
-    sh("env $no_driver $dcpk " SERVE " --dcp 2");
-    if (strstr(last.out, "cuda      driver ") != NULL) return; /* this machine has one of its own */
-    expect_code(0);
-    expect_in(last.out, "  cuda      driver library libcuda.so.1: ");
-    expect_in(last.out, "yes (cpu");
-    sh("env $no_driver DCPK_DEVICE=cuda $dcpk doctor");
-    expect_code(1);
-    expect_in(last.out, "problem: no cuda device: driver library libcuda.so.1: ");
-}
-END_TEST
-
-/* ---- toolchains and packs ---- */
-
-/* No path to any compiler: the libraries' names lead nowhere. */
-#define NO_TOOLCHAIN "DCPK_PTXAS=/nonexistent/ptxas DCPK_LIBCUDA=/nonexistent/d "
-
-START_TEST(without_toolchain_and_packs_the_code_is_3) {
-    sh(NO_TOOLCHAIN "$dcpk doctor");
-    expect_code(3);
-    expect_in(last.out,
-              "problem: nothing here assembles PTX: /nonexistent/ptxas is not a program; DCPK_PTXAS names it");
-    sh(NO_TOOLCHAIN "$dcpk " SERVE " --dcp 2");
-    expect_code(3);
-    expect_in(last.out, "nothing here assembles PTX, and no pack has the kernels: install a CUDA toolkit");
-}
-END_TEST
-
-START_TEST(a_toolchain_that_could_be_chosen_instead_is_named) {
-    sh("DCPK_PTXAS=/nonexistent/ptxas $dcpk doctor");
-    expect_code(3);
-    expect_in(last.out, "builds use ptxas, which is not usable: /nonexistent/ptxas is not a program; DCPK_PTXAS names "
-                        "it; driver is: DCPK_TOOLCHAIN=driver");
-    sh("DCPK_PTXAS=/nonexistent/ptxas DCPK_TOOLCHAIN=auto $dcpk " SERVE " --dcp 2");
-    expect_code(0);
-    expect_in(last.out, "mla_query (build, poll=1)");
-    sh("DCPK_PTXAS=/nonexistent/ptxas DCPK_TOOLCHAIN=auto DCPK_DEVICE=cpu "
-       "FAKE_DRIVER='devices=1 major=10' $dcpk " SERVE " --dcp 2");
-    expect_code(1);
-    expect_in(last.out, "does not build sm_90a: use a newer toolkit, or a pack made with one");
-}
-END_TEST
-
-START_TEST(a_broken_pack_is_named_beside_the_good_ones) {
-    FILE *file = fopen("bad.dcpk", "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs("this is no pack", file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-    sh("DCPK_AOT_PATH=$PWD/bad.dcpk:$PWD/none.dcpk $dcpk doctor; true");
-    expect_in(last.out, "problem: pack: ");
-    expect_in(last.out, "bad.dcpk");
-    expect_in(last.out, "none.dcpk");
-    sh("chmod 666 bad.dcpk; DCPK_AOT_PATH=$PWD/bad.dcpk $dcpk doctor --json; true");
-    json_t *all = shell_json();
-    ck_assert(json_is_false(json_object_get(at(all, "packs", 0), "trusted")));
-    expect_in(json_string_value(json_object_get(at(all, "packs", 0), "reason")), "chmod");
-    json_decref(all);
-    sh("DCPK_AOT_PATH=$PWD/none.dcpk " NO_TOOLCHAIN "$dcpk doctor");
-    expect_code(3);
-}
-END_TEST
-
-START_TEST(a_pack_serves_where_nothing_assembles) {
-    if (!have_toolchain()) return;
-    sh("$dcpk aot --model kimi-k3 --tp 8 --dcp 2 --batch 1 --form fused -o $PWD/some.dcpk");
-    expect_code(0);
-    setenv("DCPK_AOT_PATH", "some.dcpk", 1);
-    sh(NO_TOOLCHAIN "$dcpk " SERVE " --dcp 2 --batch 1");
-    expect_code(0);
-    expect_in(last.out, "batch 1   yes   mla_query (pack, poll=1), mla_decode (pack), dcp_value (pack, split=0)");
-    expect_in(last.out, "note: nothing here assembles PTX: ");
-    ck_assert_ptr_null(strstr(last.out, "another version"));
-    sh("DCPK_JIT=never $dcpk " SERVE " --dcp 2 --batch 1");
-    expect_code(0);
-    sh("DCPK_JIT=never DCPK_CACHE_DIR=$PWD/cold $dcpk " SERVE " --dcp 2 --batch 1,4");
-    expect_code(1);
-    expect_in(last.out, "batch 1   yes");
-    expect_in(last.out, "batch 4   no");
-    expect_in(last.out, "problem: DCPK_JIT=never, and neither a pack of DCPK_AOT_PATH nor the cache has the kernels of "
-                        "arch=sm_90a: make a pack with 'dcpk aot'");
-    sh("DCPK_JIT=force " NO_TOOLCHAIN "$dcpk " SERVE " --dcp 2 --batch 1"); /* as builds do */
-    expect_code(3);
-    expect_in(last.out, "mla_query (nowhere");
-    expect_in(last.out, "problem: nothing here assembles PTX, and DCPK_JIT=force passes packs over");
-    sh("DCPK_JIT=force $dcpk " SERVE " --dcp 2 --batch 1");
-    expect_code(0);
-    expect_in(last.out, "mla_query (build, poll=1)");
-    sh("mkdir t && echo '-- mine' >t/own.ptx.lua && DCPK_TEMPLATE_PATH=$PWD/t $dcpk doctor");
-    expect_in(last.out, "note: some.dcpk was made from other templates or by another version");
-    unsetenv("DCPK_AOT_PATH");
-}
-END_TEST
-
-START_TEST(a_damaged_entry_of_a_pack_is_a_problem_and_serves_nobody) {
-    if (!have_toolchain()) return;
-    sh("$dcpk aot --model kimi-k3 --tp 8 --dcp 2 --batch 1 --form fused -o good.dcpk && cp good.dcpk bad.dcpk && "
-       "offset=$($dcpk pack ls good.dcpk --json | python3 -c 'import json, sys\n"
-       "print([r[\"offset\"] + 100 for r in json.load(sys.stdin) if r[\"spec\"].startswith(\"mla_decode\")][0])') && "
-       "printf '\\377' | dd of=bad.dcpk bs=1 seek=$offset conv=notrunc");
-    expect_code(0);
-    sh("DCPK_AOT_PATH=bad.dcpk $dcpk doctor");
-    expect_code(1);
-    expect_in(last.out, "3 kernels, ");
-    expect_in(last.out, ", 1 bad\n");
-    expect_in(last.out, "problem: pack: bad.dcpk: entry ");
-    expect_in(last.out, "(mla_decode ");
-    sh("DCPK_AOT_PATH=bad.dcpk $dcpk doctor --json");
-    json_t *all = shell_json();
-    ck_assert_int_eq((int)json_integer_value(json_object_get(at(all, "packs", 0), "bad")), 1);
-    json_decref(all);
-    sh("DCPK_CACHE_DIR=$PWD/cold DCPK_JIT=never DCPK_AOT_PATH=bad.dcpk $dcpk " SERVE " --dcp 2 --batch 1");
-    expect_code(1);
-    expect_in(last.out, "problem: DCPK_JIT=never, and an entry of a pack is damaged: bad.dcpk: entry ");
-    ck_assert_ptr_null(strstr(last.out, "a pack of DCPK_AOT_PATH nor"));
-    /* As the generator does: a sound one behind it serves. */
-    sh("DCPK_JIT=never DCPK_AOT_PATH=bad.dcpk:good.dcpk $dcpk " SERVE " --dcp 2 --batch 1");
-    expect_code(1);
-    expect_in(last.out, "batch 1   yes ");
-    sh("mkdir none && DCPK_CACHE_DIR=$PWD/none DCPK_JIT=never DCPK_AOT_PATH=bad.dcpk $dcpk build $($dcpk pack ls "
-       "good.dcpk --json | python3 -c 'import json, sys\n"
-       "print([r[\"spec\"] for r in json.load(sys.stdin) if r[\"spec\"].startswith(\"mla_decode\")][0])')");
-    expect_failure(1, "bad.dcpk: 3 entries; not used: bad.dcpk: entry ");
-}
-END_TEST
-
 /* ---- the cache ---- */
 
 START_TEST(an_untrusted_cache_is_a_problem_with_its_fix) {
@@ -415,24 +178,9 @@ START_TEST(an_untrusted_cache_is_a_problem_with_its_fix) {
 }
 END_TEST
 
-START_TEST(a_warm_cache_serves_where_nothing_may_be_compiled) {
-    if (!have_toolchain()) return;
-    sh("$dcpk aot --model kimi-k3 --tp 8 --batch 1 --form fused -o some.dcpk && DCPK_JIT=never $dcpk " SERVE);
-    expect_code(0);
-    expect_in(last.out, "batch 1   yes   mla_query (cache, poll=0), mla_decode (cache), dcp_value (cache, split=0)");
-    sh("$dcpk " SERVE " --batch 1,2");
-    expect_code(0);
-    expect_in(last.out, "batch 1   yes   mla_query (cache, ");
-    expect_in(last.out, "batch 2   yes   mla_query (build, ");
-    sh("DCPK_JIT=never $dcpk " SERVE " --batch 2");
-    expect_code(1);
-    expect_in(last.out, "mla_query (nowhere, ");
-}
-END_TEST
-
 /* Folders that nobody can make, root neither. */
 START_TEST(a_cache_that_cannot_be_written_is_a_problem) {
-    if (!have_toolchain()) return;
+    if (!doctor_machine_builds()) return;
     sh("DCPK_CACHE_DIR=/proc/1/foo/bar $dcpk doctor");
     expect_code(1);
     expect_in(last.out, "problem: cache: /proc/1/foo/bar cannot be written: /proc/1: ");
@@ -457,7 +205,7 @@ START_TEST(bytes_that_are_no_utf8_are_shown) {
     ck_assert_str_eq(last.err, "");
     json_t *all = shell_json();
     expect_in(json_string_value(json_object_get(json_object_get(all, "cache"), "path")), "/\uFFFD\u00e9");
-    expect_text_at(at(all, "packs", 0), "path", "\uFFFD");
+    expect_text_at(doctor_machine_at(all, "packs", 0), "path", "\uFFFD");
     json_decref(all);
     sh("$dcpk doctor --model $(printf '\\377')");
     expect_failure(2, "there is no model '\xff'");
@@ -491,7 +239,7 @@ static const struct {
 };
 
 START_TEST(a_value_that_nobody_understands_is_a_problem) {
-    if (!have_toolchain()) return;
+    if (!doctor_machine_builds()) return;
     sh("%s $dcpk doctor", slips[_i].setting);
     expect_code(1);
     expect_in(last.out, slips[_i].needle);
@@ -500,7 +248,7 @@ START_TEST(a_value_that_nobody_understands_is_a_problem) {
 END_TEST
 
 START_TEST(values_that_are_understood_are_shown) {
-    if (!have_toolchain()) return;
+    if (!doctor_machine_builds()) return;
     sh("DCPK_DEVICE=auto DCPK_PDL=0 DCPK_CACHE_MAX=512M CUDA_DEVICE_MAX_CONNECTIONS=32 $dcpk " SERVE " --dcp 2");
     expect_code(0);
     expect_in(last.out, "  DCPK_PDL=0\n");
@@ -513,21 +261,6 @@ START_TEST(values_that_are_understood_are_shown) {
         sh("DCPK_CACHE_MAX=%s $dcpk doctor", sizes[i]);
         expect_code(0);
     }
-}
-END_TEST
-
-START_TEST(launches_that_block_serve_no_ranks_of_one_process) {
-    if (!have_toolchain()) return;
-    sh("CUDA_LAUNCH_BLOCKING=1 $dcpk " SERVE);
-    expect_code(0);
-    expect_in(last.out, "note: CUDA_LAUNCH_BLOCKING is set: launches block");
-    for (size_t i = 0; i < 2; i++) {
-        sh("CUDA_LAUNCH_BLOCKING=1 DCPK_DEVICE=%s $dcpk " SERVE " --dcp 2", i == 0 ? "cuda" : "cpu");
-        expect_code(1);
-        expect_in(last.out, "are refused (DCPK_E_BLOCKING_LAUNCH): unset it");
-    }
-    sh("CUDA_LAUNCH_BLOCKING=1 DCPK_DEVICE=cpu $dcpk run heads=2 dcp=2 batch=1"); /* it is so */
-    expect_failure(1, "CUDA_LAUNCH_BLOCKING was set");
 }
 END_TEST
 
@@ -552,27 +285,17 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("doctor");
     TCase *tcase = tcase_create("doctor");
-    tcase_add_checked_fixture(tcase, setup, shell_teardown);
+    tcase_add_checked_fixture(tcase, doctor_machine_setup, shell_teardown);
     tcase_add_test(tcase, devices_are_listed_with_what_the_driver_says);
     tcase_add_test(tcase, toolchains_are_listed_with_what_they_build);
-    tcase_add_test(tcase, a_program_asks_for_the_same_list);
     tcase_add_test(tcase, every_architecture_of_the_list_assembles);
+    tcase_add_test(tcase, a_program_asks_for_the_same_list);
     tcase_add_test(tcase, the_doctor_makes_no_file_and_starts_nothing);
-    tcase_add_loop_test(tcase, a_model_is_served_or_the_reason_is_said, 0, (int)(sizeof served / sizeof served[0]));
-    tcase_add_test(tcase, a_list_of_devices_is_looked_at);
-    tcase_add_test(tcase, a_missing_driver_is_said_and_the_cpu_device_serves);
-    tcase_add_test(tcase, without_toolchain_and_packs_the_code_is_3);
-    tcase_add_test(tcase, a_toolchain_that_could_be_chosen_instead_is_named);
-    tcase_add_test(tcase, a_broken_pack_is_named_beside_the_good_ones);
-    tcase_add_test(tcase, a_pack_serves_where_nothing_assembles);
-    tcase_add_test(tcase, a_damaged_entry_of_a_pack_is_a_problem_and_serves_nobody);
     tcase_add_test(tcase, an_untrusted_cache_is_a_problem_with_its_fix);
-    tcase_add_loop_test(tcase, a_value_that_nobody_understands_is_a_problem, 0, (int)(sizeof slips / sizeof slips[0]));
-    tcase_add_test(tcase, values_that_are_understood_are_shown);
-    tcase_add_test(tcase, launches_that_block_serve_no_ranks_of_one_process);
-    tcase_add_test(tcase, a_warm_cache_serves_where_nothing_may_be_compiled);
     tcase_add_test(tcase, a_cache_that_cannot_be_written_is_a_problem);
     tcase_add_test(tcase, bytes_that_are_no_utf8_are_shown);
+    tcase_add_loop_test(tcase, a_value_that_nobody_understands_is_a_problem, 0, (int)(sizeof slips / sizeof slips[0]));
+    tcase_add_test(tcase, values_that_are_understood_are_shown);
     tcase_add_test(tcase, words_that_cannot_be_are_code_2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
