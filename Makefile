@@ -1,6 +1,9 @@
 # Quiet by default; V=1 shows commands. Objects and programs go to build/ (BUILD=build-x: elsewhere).
 # The targets for people (all run test check-all check-asan lint bench clean) first let tools/bootstrap install what
 # is missing, then start make again: what pkg-config says is read after the packages are there.
+# Make's own rules would be tried for every header of every dependency file: seconds a start.
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
