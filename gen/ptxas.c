@@ -56,7 +56,8 @@ static bool ptxas_copy(struct toolchain *to, const struct toolchain *from) {
     size_t count = 0;
     while (from->envp[count])
         count++;
-    *to = (struct toolchain){.path = strdup(from->path), .warned = from->warned, .envp = calloc(count + 1, sizeof(char *))};
+    *to = (struct toolchain){
+        .path = strdup(from->path), .warned = from->warned, .envp = calloc(count + 1, sizeof(char *))};
     memcpy(to->text, from->text, sizeof to->text);
     bool good = to->path && to->envp;
     for (size_t i = 0; good && i < count; i++)

@@ -241,7 +241,8 @@ START_TEST(driver_older_than_the_ptx_is_refused_with_both_versions) {
     snprintf(path, sizeof path, "%s/tiny.ptx.lua", template_folder);
     put_text(path, "need { ptx = \"8.5\", target = \"sm_90\" }\nkernel { grid = { 1 }, block = { 32 }, params = {} }\n"
                    "|   griddepcontrol.wait;\n|   ret;\n");
-    tiny_fails("driver", DCPK_E_TOOLCHAIN, "its PTX is of ISA 8.5, which needs a compiler of CUDA 12.5 or newer", &error);
+    tiny_fails("driver", DCPK_E_TOOLCHAIN, "its PTX is of ISA 8.5, which needs a compiler of CUDA 12.5 or newer",
+               &error);
     ck_assert_msg(strstr(error.text, "this is driver 12.4") != NULL, "%s", error.text);
     unsetenv("FAKE_DRIVER");
 }

@@ -348,7 +348,7 @@ static int by_text(const void *a, const void *b) {
 
 /* The words of a text in the order of letters. */
 static void sorted(const char *text, char *out, size_t capacity) {
-    char copy[256], *words[64], *rest = copy;
+    char copy[256], *words[64] = {NULL}, *rest = copy;
     size_t count = 0, length = 0;
     ck_assert_uint_lt((size_t)snprintf(copy, sizeof copy, "%s", text), sizeof copy);
     for (char *word; count < 64 && (word = strtok_r(rest, " ", &rest)) != NULL;)

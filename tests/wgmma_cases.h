@@ -238,7 +238,7 @@ static inline void wgmma_kernel(const struct wgmma_case *c, char *text) {
              "add.u64 I, I, 2048; add.u32 s, s, 2048; add.u32 n, n, 2048; setp.lt.u32 q, n, %u; @q bra FILL;\n"
              "mul.wide.u32 X, t, %u; add.u64 R, R, X; mul.wide.u32 X, t, 512; add.u64 O, O, X;\n"
              "ld.global.v4.b32 {a0, a1, a2, a3}, [R];\n",
-             kind, WG_IMAGE, WG_WORDS * 4);
+             kind, (unsigned)WG_IMAGE, (unsigned)WG_WORDS * 4);
     for (unsigned i = 0; i < wgmma_results(c); i++) {
         wgmma_add(text, "ld.global.b32 d%u, ", i);
         wgmma_add(text, "[R+%u];\n", 16 + 4 * i);

@@ -60,7 +60,9 @@ static void take_types(struct loader *l, const struct insn *insn, enum family *f
         insn_fail(l, insn,
                   "wgmma.mma_async.sync.aligned.m64nNkK.D.A.B is expected: k16 for f16.f16 and bf16.bf16, k32 for e4m3 "
                   "and e5m2, s8 and u8; other forms are not supported");
-    *family = types[a].family;
+    /* insn_fail does not come back */
+    *family = types[a].family; // cppcheck-suppress negativeIndex
+    // cppcheck-suppress negativeIndex
     bool paired = types[a].family == types[b].family && (*family >= EIGHTS || a == b);
     if (!paired)
         insn_fail(l, insn, "A and B do not go together: `%.*s` and `%.*s`", (int)m[6].length, m[6].at, (int)m[7].length,

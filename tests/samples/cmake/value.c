@@ -1,10 +1,14 @@
 /* value.c - the tail of an MLA layer, dcp_value, on one rank, with kernels of the pack that CMake made.
  *
- * Row r holds the number r + 1 in every column; element (i, c) of each head's W_UV is 1 where c mod 128 = i, so the product
- * is 4 (r + 1); gates are 0, and sigmoid(0) = 1/2: every output is 2 (r + 1). */
+ * Row r holds the number r + 1 in every column; element (i, c) of each head's W_UV is 1 where c mod 128 = i, so the
+ * product is 4 (r + 1); gates are 0, and sigmoid(0) = 1/2: every output is 2 (r + 1). */
 #include <dcpk/dcpk.h>
 
 #include <stdio.h>
+
+#ifndef KERNELS /* CMakeLists.txt says which pack */
+#define KERNELS "kernels.dcpk"
+#endif
 
 enum { HEADS = 12, ROWS = 4, LATENT = 512, HEAD = 128 };
 
