@@ -18,10 +18,13 @@ struct known_param {
 static const struct known_param known_params[] = {
 #define A(type, name, kernels, doc) {#name, #type, doc},
 #define B(type, name, doc) {#name, #type, doc},
+#define M(name, doc) {#name, "map", doc},
 #include <dcpk/args.def>
 #include <dcpk/box.def>
+#include <dcpk/maps.def>
 #undef A
 #undef B
+#undef M
 };
 
 /* ---- spec ---- */
@@ -34,8 +37,9 @@ static int spec_index(lua_State *L) {
         lua_pushstring(L, key[0] == 'k' ? spec->kernel : spec->arch);
         return 1;
     }
-    if (strcmp(key, "planned_splits") == 0 && dcpk_kernel_id_of(spec->kernel) == DCPK_KERNEL_mla_decode) {
-        lua_pushinteger(L, dcpk_spec_planned_splits(spec));
+    bool splits = strcmp(key, "planned_splits") == 0, share = strcmp(key, "planned_share") == 0;
+    if ((splits || share) && dcpk_kernel_id_of(spec->kernel) == DCPK_KERNEL_mla_decode) {
+        lua_pushinteger(L, splits ? dcpk_spec_planned_splits(spec) : dcpk_spec_planned_share(spec));
         return 1;
     }
     const struct dcpk_key_row *row = dcpk_key_row_find(key, strlen(key));

@@ -10,7 +10,8 @@ enum param_source {
     PARAM_UNKNOWN, /* named in neither table: dcpk_kernel_launch_raw alone can launch the entry */
     PARAM_ARG,     /* field of dcpk_args */
     PARAM_BOX,     /* field of struct box_values */
-    PARAM_CHAIN    /* chain_waits: from the launch flags */
+    PARAM_CHAIN,   /* chain_waits: from the launch flags */
+    PARAM_MAP      /* a row of maps.def, made at each launch */
 };
 
 /* What an argument must hold before a launch: arg_rules.def. */
@@ -30,17 +31,20 @@ struct kernel_param {
     enum param_source source;
     enum arg_rule rule; /* PARAM_ARG only */
     uint32_t align;     /* RULE_ADDRESS, RULE_ROWS, RULE_LSE: of the address, bytes */
-    uint32_t offset;    /* in dcpk_args or struct box_values */
+    uint32_t offset;    /* in dcpk_args or struct box_values; PARAM_MAP: the row of maps.def */
     uint32_t bytes;
     bool unused; /* the spec leaves it out (gate and pitch with gate=0): any value will do */
 };
+
+enum { KERNEL_MAPS = 2 };
 
 struct kernel_entry {
     cu_function function;
     dcpk_entry_info info;
     struct kernel_param params[DCPK_IMAGE_MAX_PARAMS];
     bool needs_box;     /* has a parameter of box.def */
-    bool raw_only;      /* has a parameter of neither table */
+    bool raw_only;      /* has a parameter of no table */
+    uint32_t maps;      /* parameters of maps.def, at most KERNEL_MAPS */
     bool opens, closes; /* a use of the box: the publisher; dcp_value, or its merge */
 };
 

@@ -4,6 +4,7 @@
 #include "runtime/box_state.h"
 #include "runtime/error.h"
 #include "runtime/kernel.h"
+#include "runtime/kv_map.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -76,8 +77,22 @@ static void count_use(const struct kernel_entry *entry, dcpk_box *box) {
     if (entry->closes) atomic_fetch_add_explicit(&box->closed, 1, memory_order_relaxed);
 }
 
-static dcpk_status in_context(const dcpk_kernel *kernel, const struct kernel_entry *entry, void **params, dcpk_box *box,
-                              void *stream, uint32_t flags, dcpk_error *error) {
+/* The parameters that are tensor maps; args NULL: the caller has made them. */
+static dcpk_status make_maps(const dcpk_kernel *kernel, const struct kernel_entry *entry, const dcpk_args *args,
+                             void **params, cu_tensor_map maps[KERNEL_MAPS], dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    uint32_t made = 0;
+    for (uint32_t i = 0; args != NULL && status == DCPK_OK && i < entry->info.param_count; i++) {
+        if (entry->params[i].source != PARAM_MAP) continue;
+        status = dcpk_kv_map_make(kernel, entry, (int)entry->params[i].offset, args, &maps[made], error);
+        params[i] = &maps[made++];
+    }
+    return status;
+}
+
+static dcpk_status in_context(const dcpk_kernel *kernel, const struct kernel_entry *entry, const dcpk_args *args,
+                              void **params, dcpk_box *box, void *stream, uint32_t flags, dcpk_error *error) {
+    cu_tensor_map maps[KERNEL_MAPS];
     const dcpk_device *device = kernel->device;
     struct capture capture;
     bool pushed;
@@ -90,6 +105,7 @@ static dcpk_status in_context(const dcpk_kernel *kernel, const struct kernel_ent
         if (status == DCPK_OK && box != NULL)
             status = dcpk_hold_take(box->hold, &device->driver, &capture, "box", error);
     }
+    if (status == DCPK_OK) status = make_maps(kernel, entry, args, params, maps, error);
     if (status == DCPK_OK) status = submit(kernel, entry, params, box, stream, flags, error);
     if (status == DCPK_OK && box != NULL && entry->needs_box && !capture.active) count_use(entry, box);
     dcpk_device_leave(device, pushed);
@@ -109,6 +125,8 @@ dcpk_status dcpk_kernel_go(const dcpk_kernel *kernel, uint32_t index, const dcpk
         const struct kernel_param *param = &entry->params[i];
         if (param->source == PARAM_CHAIN)
             params[i] = &chain_waits;
+        else if (param->source == PARAM_MAP)
+            params[i] = NULL; /* made in the device's context */
         else if (param->source == PARAM_BOX)
             params[i] = (char *)&box->values + param->offset;
         else if (param->rule == RULE_ROWS)
@@ -118,7 +136,7 @@ dcpk_status dcpk_kernel_go(const dcpk_kernel *kernel, uint32_t index, const dcpk
         else
             params[i] = (void *)((uintptr_t)args + param->offset);
     }
-    return in_context(kernel, entry, params, box, stream, flags, error);
+    return in_context(kernel, entry, args, params, box, stream, flags, error);
 }
 
 dcpk_status dcpk_kernel_launch(const dcpk_kernel *kernel, uint32_t entry, const dcpk_args *args, dcpk_box *box,
@@ -145,5 +163,5 @@ dcpk_status dcpk_kernel_launch_raw(const dcpk_kernel *kernel, uint32_t index, vo
                                   entry->info.name, i, entry->info.params[i].name);
         pointers[i] = params[i];
     }
-    return in_context(kernel, entry, pointers, NULL, stream, flags, error);
+    return in_context(kernel, entry, NULL, pointers, NULL, stream, flags, error);
 }

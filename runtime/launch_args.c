@@ -3,6 +3,7 @@
 #include "runtime/box_state.h"
 #include "runtime/error.h"
 #include "runtime/kernel.h"
+#include "runtime/kv_map.h"
 
 #include <math.h>
 #include <string.h>
@@ -57,6 +58,12 @@ static dcpk_status bind_one(const dcpk_kernel *kernel, const struct kernel_entry
     const dcpk_param_info *info = &entry->info.params[index];
     memset(param, 0, sizeof *param);
     const struct arg_row *row = find(args_table, ARG_COUNT, info->name);
+    int map = dcpk_kv_map_find(info->name);
+    if (map >= 0 && strcmp(info->type, "map") == 0 && dcpk_spec_takes(kernel->spec.kernel, "page")) {
+        param->source = PARAM_MAP;
+        param->offset = (uint32_t)map;
+        return DCPK_OK;
+    }
     if (row != NULL) {
         param->source = PARAM_ARG;
         for (size_t i = 0; i < ARG_COUNT; i++)
@@ -89,6 +96,9 @@ dcpk_status dcpk_kernel_bind(const dcpk_kernel *kernel, struct kernel_entry *ent
         dcpk_status status = bind_one(kernel, entry, i, &entry->params[i], error);
         if (status != DCPK_OK) return status;
         if (entry->params[i].source == PARAM_BOX) entry->needs_box = true;
+        if (entry->params[i].source == PARAM_MAP && ++entry->maps > KERNEL_MAPS)
+            return dcpk_error_set(error, DCPK_E_BAD_CUBIN, "%s: entry %s has more than %d tensor maps of maps.def",
+                                  kernel->text, entry->info.name, KERNEL_MAPS);
         if (entry->params[i].source == PARAM_UNKNOWN) entry->raw_only = true;
     }
     return DCPK_OK;

@@ -135,6 +135,10 @@ static dcpk_status check_shape(const dcpk_spec *s, dcpk_error *error) {
     if (dcpk_spec_takes(k, "page") && s->page % s->interleave != 0)
         return dcpk_error_set(error, DCPK_E_SPEC, "%s: interleave must divide page; interleave=%d, page=%d", k,
                               s->interleave, s->page);
+    if (dcpk_kernel_id_of(k) == DCPK_KERNEL_mla_decode && s->pv == DCPK_PV_FP8 && strcmp(s->arch, "sm_90a") != 0)
+        return dcpk_error_set(error, DCPK_E_SPEC,
+                              "%s: pv=fp8 multiplies by wgmma, which arch=sm_90a alone has; arch=%s: use pv=f16", k,
+                              s->arch);
     return DCPK_OK;
 }
 

@@ -253,8 +253,11 @@ START_TEST(a_map_needs_its_alignment_and_its_arguments) {
     GIVES(1, cpu_tensor_map(&maps[0], 0, 1, base, dims, NULL, box, one, 1, 0, 0, 0)); /* interleaved: rank 3 and up */
     GIVES(1, cpu_tensor_map(&maps[0], 0, 1, base, dims, NULL, box, one, 0, 0, 4, 0));
     GIVES(801, cpu_tensor_map(&maps[0], 0, 1, base, dims, NULL, box, one, 0, 0, 0, 1));
+    GIVES(0, cpu_tensor_map(&maps[0], 0, 1, base, dims, NULL, box, one, 0, 0, 0, 0));
     OK(cpu_tensor_map(&maps[0], 0, 1, base, dims, NULL, box, one, 0, 0, 3, 0));
     OK(cpu_tensor_map((cu_tensor_map *)(void *)((char *)maps + 64), 0, 1, base, dims, NULL, box, one, 0, 0, 0, 0));
+    OK(cpu_ctx_set_current(NULL)); /* as an H200's driver: it touches no device and wants a context all the same */
+    GIVES(201, cpu_tensor_map(&maps[0], 0, 1, base, dims, NULL, box, one, 0, 0, 0, 0));
 }
 END_TEST
 

@@ -114,6 +114,6 @@ cu_result cpu_tensor_map(cu_tensor_map *map, int type, unsigned rank, void *addr
                             .swizzle = swizzle,
                             .promotion = promotion,
                             .fill = fill};
-    if (call_begin(&call, NEEDS_INIT)) call.result = encode(&call, map, &wanted);
+    if (call_begin(&call, NEEDS_CONTEXT)) call.result = encode(&call, map, &wanted);
     return call_end(&call);
 }
