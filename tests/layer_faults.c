@@ -27,7 +27,7 @@ const struct layer_fault layer_faults[] = {
      {{"lib/attend.lua",
        "|   add.s32        $(n), $(total), $(j);\n"
        "|   add.s32        $(n), $(n), $(1 - spec.q);\n"
-       "        local_keys(dst, n, b and b.rank)\n"
+       "        shard.local_keys(dst, n, b and b.rank)\n"
        "|   min.s32        $(dst), $(dst), $(length);\n",
        "|   add.s32        $(n), $(length), $(j);\n"
        "|   add.s32        $(dst), $(n), $(1 - spec.q);\n"
@@ -47,7 +47,7 @@ const struct layer_fault layer_faults[] = {
     {"interleave blocks are dealt in the other order",
      PAGES,
      BY_RESULT,
-     {{"lib/attend.lua", "mad.lo.s32     $(rest), $(rank), $(-I), $(rest);",
+     {{"lib/shard.lua", "mad.lo.s32     $(rest), $(rank), $(-I), $(rest);",
        "sub.u32        $(length), $(D - 1), $(rank);\n|   mad.lo.s32     $(rest), $(length), $(-I), $(rest);\n"
        "|   mul.lo.u32     $(length), $(whole), $(I);"}}},
     {"the tile's rows past the last have no largest bound",
@@ -61,7 +61,7 @@ const struct layer_fault layer_faults[] = {
     {"V bytes of a later token reach the product",
      LATER,
      BY_LATER_NAN,
-     {{"lib/attend_value.lua", "      for n = 0, 3 do without_nan(w[n]) end\n", ""}}},
+     {{"lib/attend_value.lua", "      for n = 0, 3 do fp8.without_nan(w[n]) end\n", ""}}},
     {"table entries past the live pages are dereferenced",
      PAGES,
      BY_RESULT,
@@ -109,11 +109,11 @@ const struct layer_fault layer_faults[] = {
     {"m' begins at 0",
      "heads=2 dcp=2 form=fused splits=1 sigma=30 context=1,2,3 steps=1",
      BY_RESULT,
-     {{"lib/attend_score.lua", "f32(-1e30)", "f32(0)"}}},
+     {{"lib/row_max.lua", "f32(-1e30)", "f32(0)"}}},
     {"factors of distant maxima wrap",
      "heads=1 dcp=2 form=fused sigma=300 context=300 steps=1 splits=1",
      BY_RESULT,
-     {{"lib/attend_score.lua", "|   max.f32        $(apart), $(apart), $(f32(-127));\n", ""}}},
+     {{"lib/row_max.lua", "|   max.f32        $(apart), $(apart), $(f32(-127));\n", ""}}},
     {"the row sum adds rounded P",
      FUSED,
      BY_RESULT,
@@ -402,11 +402,12 @@ const struct layer_fault layer_faults[] = {
     {"wait removed from mla_decode",
      FUSED,
      BY_BUILD,
-     {{"mla_decode.ptx.lua", "pdl.wait()\npdl.launch_dependents()\nlocal out", "pdl.launch_dependents()\nlocal out"}}},
+     {{"lib/attend_decode.lua", "  pdl.wait()\n  pdl.launch_dependents()\n  local out",
+       "  pdl.launch_dependents()\n  local out"}}},
     {"wait removed from the reducer",
      SPLITS,
      BY_BUILD,
-     {{"mla_decode.ptx.lua", "  pdl.wait()\n  pdl.launch_dependents()\n  attend_reduce",
+     {{"lib/attend_decode.lua", "  pdl.wait()\n  pdl.launch_dependents()\n  attend_reduce",
        "  pdl.launch_dependents()\n  attend_reduce"}}},
 };
 const size_t layer_fault_count = sizeof layer_faults / sizeof *layer_faults;

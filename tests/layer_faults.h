@@ -26,5 +26,7 @@ struct layer_fault {
 
 extern const struct layer_fault layer_faults[];
 extern const size_t layer_fault_count;
+extern const struct layer_fault hopper_faults[]; /* of the form for sm_90a */
+extern const size_t hopper_fault_count;
 
 #endif

@@ -3,7 +3,8 @@
  * On the CPU device, or with DCPK_TEST_DEVICE=cuda on hardware; DCPK_TEST_GPUS says how many ranks have a device of
  * their own (default 1); ranks beyond that share one, event-ordered, or with DCPK_TEST_SHARES=1 each in a green context
  * of its own, where the kernels are those of any device. What needs graphs runs only where the driver has them, and
- * what the CPU device runs slowly is shorter there. Judges: tools/layer_judge.h. */
+ * what the CPU device runs slowly is shorter there. DCPK_TEST_LAYERS=WORD: those layers alone that hold it. Judges:
+ * tools/layer_judge.h. */
 #include <tests/whole.h>
 
 #include <check.h>
@@ -14,6 +15,11 @@
 static bool on_gpu(void) {
     const char *device = getenv("DCPK_TEST_DEVICE");
     return device != NULL && strncmp(device, "cuda", 4) == 0;
+}
+
+static bool asked_for(const char *text) {
+    const char *word = getenv("DCPK_TEST_LAYERS");
+    return word == NULL || strstr(text, word) != NULL;
 }
 
 static int32_t gpus(void) {
@@ -65,7 +71,7 @@ static struct whole *open_layer(dcpk_gen **gen, const char *text, bool late) {
 }
 
 static void judge_and_close(struct whole *whole, dcpk_gen *gen) {
-    layer_bounds_of(whole->layer, on_gpu(), whole->make.sigma, &whole->bounds);
+    layer_bounds_of(whole->layer, on_gpu() || whole->keys.pv == DCPK_PV_FP8, whole->make.sigma, &whole->bounds);
     ck_assert(layer_judge(whole->run, whole->layer, &whole->bounds, &whole->judged));
     ck_assert_msg(whole->judged.wrong == 0, "%s: %llu wrong: %s", whole->text, (unsigned long long)whole->judged.wrong,
                   whole->judged.first);
@@ -88,10 +94,19 @@ static const char *const layers[] = {
     "heads=17 dcp=2 batch=18 context=5 steps=3",
     "heads=2 dcp=2 splits=5 mean=1 context=700,1,64 steps=3",
     "heads=2 dcp=2 sigma=3 context=300,20 steps=3",
+    /* mla_decode's form for sm_90a: few rows, pairs of groups, pages, splits, clusters of splits */
+    "pv=fp8 heads=12 dcp=1 context=1,65,300 steps=3",
+    "pv=fp8 heads=12 dcp=2 context=1,65,300 steps=6",
+    "pv=fp8 heads=16 dcp=8 splits=2 context=5,600 steps=3",
+    "pv=fp8 heads=2 dcp=4 interleave=16 page=16 gap=64 context=0,17,300,0 batch=5 steps=3",
+    "pv=fp8 heads=24 dcp=4 page=32 q=2 mean=1 context=300,700 steps=3",
+    "pv=fp8 heads=16 dcp=1 context=2500 steps=3",
+    "pv=fp8 heads=8 dcp=2 splits=2 mean=1 context=700,1,64 steps=3",
 };
 enum { LAYERS = sizeof layers / sizeof *layers };
 
 START_TEST(layer_is_right_on_the_device) {
+    if (!asked_for(layers[_i])) return;
     dcpk_error error;
     dcpk_gen *gen;
     dcpk_error_init(&error);
@@ -108,9 +123,12 @@ END_TEST
 static const char *const captured[] = {"heads=12 dcp=2 context=1,65,300 steps=6 form=fused",
                                        "heads=2 dcp=4 context=9,65 steps=6 form=cycle",
                                        "heads=3 dcp=1 context=9,65 steps=6 form=cycle",
-                                       "heads=2 dcp=2 q=2 checked=1 splits=2 context=9,65 steps=6 form=fused"};
+                                       "heads=2 dcp=2 q=2 checked=1 splits=2 context=9,65 steps=6 form=fused",
+                                       "pv=fp8 heads=12 dcp=2 context=9,650 steps=6 form=fused",
+                                       "pv=fp8 heads=64 dcp=2 splits=3 context=9,650 steps=6 form=cycle"};
 
 START_TEST(captured_steps_of_odd_and_even_uses_mix_with_eager_ones) {
+    if (!asked_for(captured[_i])) return;
     dcpk_error error;
     dcpk_gen *gen;
     dcpk_error_init(&error);
@@ -141,6 +159,7 @@ static const char *const late[] = {"heads=1 dcp=1 context=3 splits=2 form=fused"
                                    "heads=1 dcp=1 context=3 form=cycle", "heads=1 dcp=2 context=3 form=cycle"};
 
 START_TEST(no_kernel_reads_before_its_late_producer_has_written) {
+    if (!asked_for(late[_i])) return;
     char text[256];
     dcpk_error error;
     dcpk_gen *gen;

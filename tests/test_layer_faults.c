@@ -1,6 +1,7 @@
-/* test_layer_faults.c - planted faults of mla_query and mla_decode (layer_faults.c): each edits a copy of the templates
- * and must be found by a run of the whole layer, judged as every other (tools/layer_judge.h), or by what must hold when
- * a rank stops (dead_layer.h). The unedited templates pass the same. May call: tests/whole.h, dead_layer.h, plant.h. */
+/* test_layer_faults.c - planted faults of mla_query and mla_decode (layer_faults.c, hopper_faults.c): each edits a copy
+ * of the templates and must be found by a run of the whole layer, judged as every other (tools/layer_judge.h), or by
+ * what must hold when a rank stops (dead_layer.h). The unedited templates pass the same. May call: tests/whole.h,
+ * dead_layer.h, plant.h. */
 #include <tests/dead_layer.h>
 #include <tests/layer_faults.h>
 #include <tests/whole.h>
@@ -10,31 +11,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEDS = 8, UNEDITED_SEEDS = 2, MAX_FAULTS = 128 };
+enum { SEEDS = 8, UNEDITED_SEEDS = 2, MAX_FAULTS = 160 };
 
 enum outcome { RIGHT, WRONG, REFUSED };
+
+/* Both tables, one after the other. */
+static int fault_count(void) {
+    return (int)(layer_fault_count + hopper_fault_count);
+}
+
+static const struct layer_fault *fault_at(int i) {
+    return (size_t)i < layer_fault_count ? &layer_faults[i] : &hopper_faults[(size_t)i - layer_fault_count];
+}
 
 /* Making a layer takes longer than running it: each is made once, before the tests' processes part. */
 static struct whole *layers[MAX_FAULTS];
 
 static void make_layers(void) {
-    ck_assert_uint_le(layer_fault_count, MAX_FAULTS);
-    for (int i = 0; i < (int)layer_fault_count; i++) {
+    ck_assert_int_le(fault_count(), MAX_FAULTS);
+    for (int i = 0; i < fault_count(); i++) {
         for (int k = 0; k < i && !layers[i]; k++) {
-            layers[i] = strcmp(layer_faults[k].layer, layer_faults[i].layer) == 0 ? layers[k] : NULL;
+            layers[i] = strcmp(fault_at(k)->layer, fault_at(i)->layer) == 0 ? layers[k] : NULL;
         }
         if (!layers[i]) {
             layers[i] = calloc(1, sizeof *layers[i]);
             ck_assert_ptr_nonnull(layers[i]);
-            whole_make(layers[i], NULL, layer_faults[i].layer);
+            whole_make(layers[i], NULL, fault_at(i)->layer);
         }
     }
 }
 
 static void free_layers(void) {
-    for (int i = 0; i < (int)layer_fault_count; i++) {
+    for (int i = 0; i < fault_count(); i++) {
         struct whole *whole = layers[i];
-        for (int k = i; k < (int)layer_fault_count; k++) {
+        for (int k = i; k < fault_count(); k++) {
             layers[k] = layers[k] == whole ? NULL : layers[k];
         }
         if (whole) {
@@ -115,7 +125,7 @@ static enum outcome run(struct whole *whole, enum finder finder, uint64_t seed, 
 }
 
 START_TEST(planted_fault_is_found) {
-    const struct layer_fault *fault = &layer_faults[_i];
+    const struct layer_fault *fault = fault_at(_i);
     char what[DEAD_SENTENCE] = "";
     bool random = fault->finder == BY_SCHEDULE;
     enum outcome outcome = RIGHT;
@@ -133,16 +143,15 @@ END_TEST
 /* What the faults are told apart from: every layer of the table, with nothing edited. */
 START_TEST(unedited_templates_pass_the_same_layer) {
     char what[DEAD_SENTENCE] = "";
-    enum finder finder = layer_faults[_i].finder == BY_BUILD ? BY_RESULT : layer_faults[_i].finder;
+    enum finder finder = fault_at(_i)->finder == BY_BUILD ? BY_RESULT : fault_at(_i)->finder;
     bool random = finder == BY_SCHEDULE;
     for (int i = 0; i < _i; i++) {
-        if (layers[i] == layers[_i] &&
-            (layer_faults[i].finder == BY_BUILD ? BY_RESULT : layer_faults[i].finder) == finder) {
+        if (layers[i] == layers[_i] && (fault_at(i)->finder == BY_BUILD ? BY_RESULT : fault_at(i)->finder) == finder) {
             return;
         }
     }
     for (uint64_t seed = random; seed <= (random ? UNEDITED_SEEDS : 0); seed++) {
-        ck_assert_msg(run(layers[_i], finder, seed, what) == RIGHT, "%s: %s", layer_faults[_i].layer, what);
+        ck_assert_msg(run(layers[_i], finder, seed, what) == RIGHT, "%s: %s", fault_at(_i)->layer, what);
     }
 }
 END_TEST
@@ -154,7 +163,7 @@ int main(void) {
     tcase_add_unchecked_fixture(tests, make_layers, free_layers);
     tcase_add_checked_fixture(tests, plant_folder_make, plant_folder_remove);
     suite_add_tcase(suite, tests);
-    tcase_add_loop_test(tests, planted_fault_is_found, 0, (int)layer_fault_count);
-    tcase_add_loop_test(tests, unedited_templates_pass_the_same_layer, 0, (int)layer_fault_count);
+    tcase_add_loop_test(tests, planted_fault_is_found, 0, fault_count());
+    tcase_add_loop_test(tests, unedited_templates_pass_the_same_layer, 0, fault_count());
     return exchange_main(suite);
 }

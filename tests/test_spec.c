@@ -59,7 +59,10 @@ START_TEST(canonical_text_reads_back_to_itself) {
     static const char *const texts[] = {
         "dcp_value heads=12 batch=17 dcp=2 gate=0 parity=arg watchdog=0 checked=1 lineinfo=1 split=1",
         "mla_query heads=96 batch=64 rope=half q_lora=0 publish=multicast page=16 interleave=8 store_qc=1",
-        "mla_decode heads=128 batch=512 splits=7 pv=fp8 arch=sm_121a", "own heads=3 splits=auto", "x_1"};
+        "mla_decode heads=128 batch=512 splits=7 pv=fp8",
+        "mla_decode heads=12 batch=5 splits=7 arch=sm_121a",
+        "own heads=3 splits=auto",
+        "x_1"};
     char first[1024];
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         snprintf(first, sizeof first, "%s", canonical(texts[i]));

@@ -146,12 +146,12 @@ START_TEST(every_point_of_the_product_is_run_or_refused_with_its_rule) {
 END_TEST
 
 START_TEST(a_template_has_rules_too_and_nothing_but_refusals_is_code_2) {
-    sh(SMALL "--dcp 3,4 --context 9 pv=fp8 -o swept");
+    sh(SMALL "--dcp 3,4 --context 9 checked=1 watchdog=0 -o swept");
     expect_failure(2, "every point is refused");
     json_t *rows = results("swept"),
            *row = json_object_get(rows, "model=kimi-linear tp=32 dcp=4 batch=1 q=1 context=9");
     ck_assert_uint_eq(count_states(rows, "refused"), 2);
-    ck_assert_msg(strstr(text_of(row, "message"), "pv=fp8 is not in this template") != NULL, "%s",
+    ck_assert_msg(strstr(text_of(row, "message"), "checked=1 reports through the abort record") != NULL, "%s",
                   text_of(row, "message"));
     json_decref(rows);
 }

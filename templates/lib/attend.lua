@@ -4,8 +4,9 @@ local shape = include "lib/attend_shape"
 local attend_load = include "lib/attend_load"
 local attend_score = include "lib/attend_score"
 local attend_value = include "lib/attend_value"
+local shard = include "lib/shard"
 local attend = {}
-local D, I = spec.dcp, spec.interleave
+local D = spec.dcp
 local DH = D * spec.heads
 
 -- Indices, shared memory, accumulators.
@@ -47,25 +48,6 @@ function attend.open(rows, splits)
   return a
 end
 
--- length := local keys of the global prefix n (S32) on this rank (spec: base = n / (I D) * I, then the remainder's share).
-local function local_keys(length, n, rank)
-  if D == 1 then
-|   max.s32        $(length), $(n), 0;
-    return
-  end
-  scope(function()
-    local whole, rest = b32 "whole", b32 "rest"
-|   max.s32        $(rest), $(n), 0;
-|   div.u32        $(whole), $(rest), $(I * D);
-|   mul.lo.u32     $(length), $(whole), $(I * D);
-|   sub.u32        $(rest), $(rest), $(length);
-|   mad.lo.s32     $(rest), $(rank), $(-I), $(rest);
-|   max.s32        $(rest), $(rest), 0;
-|   min.s32        $(rest), $(rest), $(I);
-|   mad.lo.u32     $(length), $(whole), $(I), $(rest);
-  end)
-end
-
 -- bound[0..1], most, least, the split's tiles.
 function attend.bounds(a, b)
   section "bounds"
@@ -85,7 +67,7 @@ function attend.bounds(a, b)
 |   div.u32        $(j), $(m), $(DH);
 |   add.s32        $(n), $(total), $(j);
 |   add.s32        $(n), $(n), $(1 - spec.q);
-        local_keys(dst, n, b and b.rank)
+        shard.local_keys(dst, n, b and b.rank)
 |   min.s32        $(dst), $(dst), $(length);
 |   setp.lt.u32    $(live), $(m), $(a.rows);
 |   selp.b32       $(dst), $(dst), 0, $(live);

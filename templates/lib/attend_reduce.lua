@@ -15,7 +15,7 @@ function attend_reduce.plan(splits)
 end
 
 -- top, sum, over all splits; every warp computes the same from the LSEs in shared memory.
-local function weigh(a, plan, lse_shared, top, sum)
+local function weigh(a, plan, lse_shared, top, sum, whole, out)
   scope(function()
     local split, lse, at, lse_at, real, other = b32 "split", f32 "lse", b64 "at", b64 "lse_at", pred "real", f32 "other"
     local place, lane = b32 "place", b32 "lane"
@@ -27,6 +27,15 @@ local function weigh(a, plan, lse_shared, top, sum)
 |   mad.lo.u32     $(place), $(split), 4, $(place);
 | @$(real) st.shared.f32 [$(place)], $(lse);
 |   bar.sync       0;
+    if whole then
+      scope(function()
+        local first_lse = b32 "first_lse"
+|   mov.u32        $(place), $(lse_shared);
+|   ld.shared.u32  $(first_lse), [$(place)];
+|   setp.eq.u32    $(real), $(first_lse), $(whole);
+| @$(real) bra     $(out);
+      end)
+    end
 |   and.b32        $(lane), $(a.thread), 31;
     local rounds = ceil_div(a.splits, 32)
     local each = f32("each", rounds)
@@ -121,8 +130,8 @@ local function join(a, plan, acc, out)
   end)
 end
 
--- grid (rows, R, slices)
-function attend_reduce.reduce(rows, splits, plan)
+-- grid (rows, R, slices). whole: the LSE of split 0 that says: the row is written already; nil: none does.
+function attend_reduce.reduce(rows, splits, plan, whole)
   local a = { rows = rows, splits = splits, request = b32 "request", row = b32 "row", thread = b32 "thread" }
   a.group, a.lane, a.slice = b32 "group", b32("lane", "of the group"), b32 "slice"
   local top, sum, lse, weight, real = f32 "top", f32 "sum", f32 "lse", f32 "weight", pred "real"
@@ -134,7 +143,7 @@ function attend_reduce.reduce(rows, splits, plan)
 |   mov.u32        $(a.slice), %ctaid.z;
 |   div.u32        $(a.group), $(a.thread), $(plan.lanes);
 |   rem.u32        $(a.lane), $(a.thread), $(plan.lanes);
-  weigh(a, plan, lse_shared, top, sum)
+  weigh(a, plan, lse_shared, top, sum, whole, out)
   add_up(a, plan, lse_shared, top, acc)
   join(a, plan, acc, out)
 |   setp.neu.f32   $(real), $(sum), 0f00000000;

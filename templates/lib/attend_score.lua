@@ -1,9 +1,10 @@
 -- attend_score: from a tile of key rows in shared memory to P: base-2 scores, row maxima, weights. A warp scores `keys` keys for one
 -- block of 16 rows; its maxima meet the other warps' in shared memory.
 local shape = include "lib/attend_shape"
+local row_max = include "lib/row_max"
 local attend_score = {}
 local TILES = shape.keys // 8                           -- n-tiles of 8 keys a warp
-local NEVER = f32(-1e30)                                -- m' before any visible key; exponents of factors stay in range
+local NEVER = row_max.NEVER
 attend_score.NEVER = NEVER
 
 -- Lane addresses within query rows and stage, and where a score's pair lies in P.
@@ -88,18 +89,6 @@ function attend_score.scores(a, z)
   end)
 end
 
--- factor := 2^(old - new) from exponent bits; both integers (or NEVER), new >= old; 0 when 127 or more apart.
-local function power(factor, old, new)
-  scope(function()
-    local apart, bits = f32 "apart", b32 "bits"
-|   sub.rn.f32     $(apart), $(old), $(new);
-|   max.f32        $(apart), $(apart), $(f32(-127));
-|   cvt.rzi.s32.f32 $(bits), $(apart);
-|   add.s32        $(bits), $(bits), 127;
-|   shl.b32        $(factor), $(bits), 23;
-  end)
-end
-
 -- to := address of [row][0] in the array of row maxima, row = group + 8 r of block `block` (a number or a register).
 local function maxima_at(a, to, block)
 |   add.u32        $(to), $(a.memory), $(shape.MAXIMA);
@@ -166,7 +155,7 @@ function attend_score.maxima(a, z, factor)
 |   cvt.rpi.f32.f32 $(each[0]), $(each[0]);              // rounded up to an integer
 |   max.f32        $(each[0]), $(each[0]), $(NEVER);    // -inf: nothing visible yet; NaN scores do not move it
 |   max.f32        $(each[0]), $(each[0]), $(a.top[i]);
-    power(factor[i], a.top[i], each[0])
+    row_max.factor(factor[i], a.top[i], each[0])
 |   mov.f32        $(a.top[i]), $(each[0]);
   end)
 end

@@ -1,5 +1,6 @@
 -- attend_value: P V of a tile, both from shared memory. Warp w owns latents 64 w .. 64 w + 63 of every row: exact F16 products, FP32 sums.
 local shape = include "lib/attend_shape"
+local fp8 = include "lib/fp8"
 local attend_value = {}
 
 function attend_value.open(a)
@@ -16,20 +17,6 @@ function attend_value.open(a)
   end)
 end
 
--- word: four e4m3 bytes, NaN bytes to 0.
-local function without_nan(word)
-  scope(function()
-    local nan = b32 "nan"
-|   and.b32        $(nan), $(word), 0x7f7f7f7f;
-|   add.u32        $(nan), $(nan), 0x01010101;
-|   and.b32        $(nan), $(nan), 0x80808080;          // the byte's sign bit: it is a NaN
-|   shr.u32        $(nan), $(nan), 7;
-|   mul.lo.u32     $(nan), $(nan), 255;
-|   not.b32        $(nan), $(nan);
-|   and.b32        $(word), $(word), $(nan);
-  end)
-end
-
 -- Where rows of the CTA end at different keys (q > 1), a tile that reaches past the least bound holds keys that some row does not see:
 -- their NaN bytes of V become 0 in the stage. A row that sees such a key has a NaN score, so it loses nothing. After the scores.
 function attend_value.clean(a)
@@ -43,7 +30,7 @@ function attend_value.clean(a)
 |   add.u32        $(at), $(a.stage), $(a.place);
     for i = 0, 7 do
 |   ld.shared.v4.u32 {$(w[0]), $(w[1]), $(w[2]), $(w[3])}, [$(at)+$(64 * i)];
-      for n = 0, 3 do without_nan(w[n]) end
+      for n = 0, 3 do fp8.without_nan(w[n]) end
 |   st.shared.v4.u32 [$(at)+$(64 * i)], {$(w[0]), $(w[1]), $(w[2]), $(w[3])};
     end
   end)

@@ -25,4 +25,18 @@ function fp8.nan_to_zero(x)
   end)
 end
 
+-- word: four e4m3 bytes, NaN bytes to 0.
+function fp8.without_nan(word)
+  scope(function()
+    local nan = b32 "nan"
+|   and.b32        $(nan), $(word), 0x7f7f7f7f;
+|   add.u32        $(nan), $(nan), 0x01010101;
+|   and.b32        $(nan), $(nan), 0x80808080;          // the byte's sign bit: it is a NaN
+|   shr.u32        $(nan), $(nan), 7;
+|   mul.lo.u32     $(nan), $(nan), 255;
+|   not.b32        $(nan), $(nan);
+|   and.b32        $(word), $(word), $(nan);
+  end)
+end
+
 return fp8

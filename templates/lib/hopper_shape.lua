@@ -1,0 +1,42 @@
+-- hopper_shape: sizes of mla_decode's form for sm_90a that its files share: rows of a CTA, clusters, shared memory, barriers, registers.
+local shape = { THREADS = 512, TILE = 64, PAGE = spec.page }
+shape.dh = spec.dcp * spec.heads
+shape.rows = spec.q * shape.dh                          -- of a request
+shape.requests = spec.batch // spec.q
+
+-- Row groups: at most 64 rows each, as few and as equal as can be; a pair of groups shares what it loads.
+shape.groups = ceil_div(shape.rows, 64)
+if shape.groups > 1 then shape.groups = round_up(shape.groups, 2) end
+shape.n = round_up(ceil_div(shape.rows, shape.groups), 8)
+shape.pair = shape.groups > 1 and 2 or 1                -- CTAs that load one tile together
+-- Splits of a request; so many neighbours are a cluster, which adds its sums up (runtime/spec_plan.c plans both).
+shape.splits, shape.share = spec.planned_splits, spec.planned_share
+shape.clusters = shape.splits // shape.share            -- of a request
+shape.LEAST = 1                                         -- key tiles of a CTA before another cluster helps
+shape.warps = ceil_div(shape.n, 16)                     -- softmax warps that have rows
+shape.sets = shape.n <= 16 and 4 or shape.n <= 32 and 2 or 1   -- sets of FP8 sums of PV in flight
+shape.registers = { 32, 96, 192 }                       -- a thread: producer, softmax, each PV warpgroup: 512 in all; no spills
+
+-- Shared memory, from a multiple of 1024: key stages, query rows, P (two slots), scales, flags, row ends, barriers.
+shape.LATENT = 32768                                    -- 4 x [64 keys][128 bytes]
+shape.STAGE = 36864                                     -- then [64 keys][64 bytes] rope
+shape.stages = 5
+shape.QUERY = shape.stages * shape.STAGE                -- 4 x [64 rows][128 bytes], then [64][64]: wgmma reads 64 rows
+shape.P = shape.QUERY + 64 * 576                       -- [2][64 rows][64 keys] e4m3
+shape.SCALE = shape.P + 2 * 4096                        -- [2][64] F32: what older sums are multiplied by
+shape.FLAG = shape.SCALE + 512                          -- [2][4] U32: a warp's scales are to be used
+shape.END = shape.FLAG + 32                             -- [64] m', then [64] l
+shape.WORD = shape.END + 512                            -- parity, dead
+shape.BARRIERS = shape.WORD + 16
+local place = shape.BARRIERS
+local function barriers(count)
+  local at = place
+  place = place + 8 * count
+  return at
+end
+shape.FULL, shape.FREE = barriers(shape.stages), barriers(shape.stages)   -- of key stages
+shape.P_FULL, shape.P_FREE = barriers(2), barriers(2)
+shape.ENDED = barriers(1)                               -- row ends are there
+shape.BYTES = place + 1024                              -- the base is rounded up
+rule(shape.BYTES <= 232448, "shared memory: " .. shape.BYTES .. " bytes, of 232448")
+return shape

@@ -1,0 +1,91 @@
+/* test_whole_hopper.c - the whole layer on the CPU device with mla_decode's form for sm_90a (pv=fp8: TMA, wgmma,
+ * clusters): as test_whole.c, over what that form does differently: row groups, pairs, clusters of splits, the ring.
+ * Judges: tools/layer_judge.h. */
+#include <tests/whole.h>
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const layers[] = {
+    /* rows of a CTA: 8, 16, 24, 40, 56, 64; pairs of groups: 2 x 40, 2 x 48, 2 x 64, 4 x 48 */
+    "heads=2 dcp=1 context=1,65,130",
+    "heads=16 dcp=1 splits=1 context=1,64,65,300",
+    "heads=12 dcp=2 splits=2 context=129,1,63",
+    "heads=10 dcp=4 splits=1 context=300,5",
+    "heads=56 dcp=1 splits=3 context=200,64",
+    "heads=32 dcp=2 splits=2 context=150,1,300",
+    "heads=20 dcp=4 splits=1 context=300,1",
+    "heads=12 dcp=8 splits=2 context=600,9",
+    "heads=16 dcp=8 splits=1 context=600",
+    "heads=24 dcp=2 q=4 splits=1 context=130,66",
+    /* ranks and shards: empty ones, interleaves, requests that grow into the next rank's block */
+    "heads=2 dcp=2 context=1,65,130 steps=6",
+    "heads=2 dcp=3 context=1,2,70,5 steps=6",
+    "heads=1 dcp=8 context=1,9,100 steps=3",
+    "heads=2 dcp=4 interleave=64 context=1,64,65,129 steps=3",
+    "heads=1 dcp=8 interleave=16 page=16 context=2,17,300 steps=3",
+    "heads=2 dcp=2 interleave=16 page=32 context=16,33,31 steps=3",
+    /* padding between and after requests */
+    "heads=2 dcp=2 context=0,40,0,1 batch=6 steps=3",
+    "heads=2 dcp=2 context=0,0 steps=3",
+    /* several query rows: all on one rank, spread, a request shorter than q, more rows than keys */
+    "heads=3 dcp=2 q=2 context=7,130 steps=3",
+    "heads=2 dcp=4 q=4 context=2,64,67 steps=3",
+    "heads=2 dcp=4 q=4 interleave=64 context=64,66,3 steps=3",
+    "heads=1 dcp=2 q=8 interleave=16 page=16 context=20,5,0 steps=3",
+    "heads=16 dcp=1 q=8 splits=2 context=70,200",
+    /* pages of each size with pairs, strides, pitches */
+    "heads=2 dcp=2 page=16 gap=4096 pitch=1000 context=50,1 steps=3",
+    "heads=40 dcp=2 page=16 splits=2 context=170,33",
+    "heads=40 dcp=2 page=32 splits=1 gap=64 context=170,33",
+    "heads=48 dcp=2 page=64 splits=1 gap=1024 context=170,33",
+    "heads=2 dcp=2 cap=100 qh=7 gap=16 context=70,1 steps=6",
+    /* splits: one, a cluster of two, a cluster of eight, clusters that have nothing to do, more splits than tiles */
+    "heads=4 dcp=1 splits=2 context=700,1,64",
+    "heads=16 dcp=1 splits=8 context=1500",
+    "heads=16 dcp=1 splits=24 context=2500",
+    "heads=16 dcp=1 splits=auto context=700",
+    "heads=64 dcp=1 splits=3 context=700,64",
+    "heads=2 dcp=2 splits=5 context=700,1,64 steps=3",
+    "heads=2 dcp=2 splits=256 context=300,1",
+    /* a ring that goes round: more tiles than stages */
+    "heads=4 dcp=1 splits=1 context=1000",
+    "heads=64 dcp=1 splits=1 context=700",
+    /* scores: skewed, extreme, with a mean; subnormal and huge scales */
+    "heads=2 dcp=2 sigma=3 context=300,20 steps=3",
+    "heads=2 dcp=2 sigma=30 context=300,20 steps=3",
+    "heads=2 dcp=2 mean=1 context=300,20 steps=3",
+    "heads=16 dcp=1 mean=1 splits=1 context=1500",
+    "heads=2 dcp=2 q_scale=0.5 k_scale=2 context=65,20 steps=3",
+    "heads=2 dcp=2 sigma=30 context=1,2,3 steps=3",
+    "heads=2 dcp=2 sigma=300 splits=1 context=300",
+    /* a NaN in a living request: q_a, kv_c, k_pe */
+    "heads=2 dcp=2 q=2 nan=4 context=5,70 steps=3",
+    "heads=2 dcp=3 nan=1600 context=5,17 steps=3",
+    "heads=2 dcp=2 nan=2054 rope=half context=5,17 steps=3",
+    /* forms of the step around it */
+    "heads=2 dcp=2 publish=multicast context=1,65,130 steps=3",
+    "heads=2 dcp=2 poll=1 form=fused chain=1 context=1,65 steps=4",
+    "heads=2 dcp=2 split=1 poll=0 phased=1 context=1,65 steps=3",
+    "heads=2 dcp=2 parity=arg context=1,65 steps=3",
+};
+enum { LAYERS = sizeof layers / sizeof *layers };
+
+START_TEST(layer_is_right_on_every_rank) {
+    dcpk_gen *gen = exchange_gen("templates/checks");
+    char text[256];
+    snprintf(text, sizeof text, "pv=fp8 %s%s", layers[_i], strstr(layers[_i], "steps=") != NULL ? "" : " steps=1");
+    whole_must_be_right(gen, text);
+    dcpk_gen_close(gen);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("whole_hopper");
+    TCase *tests = tcase_create("whole");
+    tcase_set_timeout(tests, 120);
+    suite_add_tcase(suite, tests);
+    tcase_add_loop_test(tests, layer_is_right_on_every_rank, 0, LAYERS);
+    return exchange_main(suite);
+}
