@@ -83,8 +83,9 @@ check-gpu:
 	$(Q)tests/check_gpu $(BUILD) $(GPUS)
 bench-gpu:
 	$(call setup,build)
-	+$(again) programs $(BUILD)/tests/bench_gpu
+	+$(again) programs $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode
 	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_gpu $(ARGS)
+	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_decode
 clean:
 	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
 
@@ -156,9 +157,9 @@ $(BUILD)/fuzz/%: tests/fuzz/entry.c $(BUILD)/tests/fuzz/%.o $(BUILD)/libtools.a 
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(LDFLAGS) -fsanitize=fuzzer -DFUZZ_TARGET=$* -o $@ $(wordlist 1,2,$^) $(FUZZ_LIBS) $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
 # Programs that suites start: tests/program_NAME.c -> build/tests/NAME. Those that need the libraries say so here.
-$(BUILD)/tests/bench_gpu $(BUILD)/tests/check_oracle: $(BUILD)/libtests.a
-$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
-$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+$(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle: $(BUILD)/libtests.a
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/wgmma_record: LIBS = -lm -ldl -lpthread
 $(BUILD)/tests/wgmma_record: $(BUILD)/libdcpk.a
 # An engine's program: it links the runtime's library and nothing else.

@@ -26,6 +26,9 @@ void gpu_free(struct gpu *gpu, uint64_t address);
 /* Ends the program when status is not OK. */
 void gpu_must(dcpk_status status, const dcpk_error *error, const char *what);
 
+/* gpu_anchors.c: prints both, true when both are reproduced; read_gbs: as measured here. */
+bool gpu_anchors(struct gpu *gpu, const void *pool, uint64_t pool_bytes, double *read_gbs);
+
 /* launch(self, i): the i-th call into gpu->stream. */
 typedef void gpu_launch(void *self, int i);
 /* As gpu_timer_measure. */

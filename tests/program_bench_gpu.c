@@ -22,47 +22,6 @@ static double read_gbs; /* as measured here */
 static const char *only;
 static bool all_fine = true;
 
-/* ---- anchors ------------------------------------------------------------------------------------- */
-
-struct raw {
-    dcpk_kernel *kernel;
-    uint64_t values[3];
-    uint64_t step; /* added to values[0] from call to call */
-    int wrap;
-};
-
-static void launch_raw(void *self, int i) {
-    struct raw *raw = self;
-    dcpk_error error;
-    dcpk_error_init(&error);
-    uint64_t first = raw->values[0] + raw->step * (uint64_t)(raw->wrap ? i % raw->wrap : 0);
-    void *params[] = {&first, &raw->values[1], &raw->values[2]};
-    gpu_must(dcpk_kernel_launch_raw(raw->kernel, 0, params, gpu.stream, 0, &error), &error, "launch");
-}
-
-static void show_anchor(const char *what, double value, double anchor, const char *unit) {
-    double off = value / anchor - 1;
-    bool fine = fabs(off) <= 0.05;
-    all_fine = all_fine && fine;
-    printf("anchor  %-44s %9.3f %-5s anchor %9.3f  %+5.1f%%  %s\n", what, value, unit, anchor, 1e2 * off,
-           fine ? "reproduced" : "NOT reproduced: no figure below compares with the anchors' tables");
-}
-
-static void anchors(const void *pool) {
-    struct raw read = {.kernel = gpu_kernel(&gpu, "bench_read sms=528")};
-    uint64_t bytes = (uint64_t)4 << 30;
-    read.values[0] = gpu_memory(&gpu, bytes, pool, POOL);
-    read.values[1] = bytes;
-    read.values[2] = gpu_memory(&gpu, 256, NULL, 0);
-    read_gbs = (double)bytes / gpu_time(&gpu, launch_raw, &read, 4) / 1e3;
-    show_anchor("read, plain loads, 4 GiB, 528 CTAs", read_gbs, FLOOR_READ_GBS, "GB/s");
-    gpu_free(&gpu, read.values[0]);
-    struct raw node = {.kernel = gpu_kernel(&gpu, "bench_node sms=132")};
-    node.values[0] = node.values[1] = gpu_memory(&gpu, 4096, pool, 4096);
-    show_anchor("dependent node under PDL, 132 CTAs of 512", gpu_time(&gpu, launch_raw, &node, 200), FLOOR_NODE_US,
-                "us");
-}
-
 /* ---- kernels ------------------------------------------------------------------------------------- */
 
 /* A kernel of dcp=1 with so many sets of inputs that no call finds its own in the L2. */
@@ -307,7 +266,7 @@ int main(int argc, char **argv) {
     gpu.timer.calls.driver_version(&version);
     printf("bench-gpu: %s, driver API %d.%d, sm_%d%d, %d SMs\n", gpu.info.name, version / 1000, version % 1000 / 10,
            gpu.info.major, gpu.info.minor, gpu.info.sms);
-    anchors(bytes);
+    all_fine = gpu_anchors(&gpu, bytes, POOL, &read_gbs);
     kernels(brief, halves, bytes);
     gpu_close(&gpu);
     printf("bench-gpu: %s\n", all_fine ? "anchors reproduced, no kernel beyond 25 floors + 20 us" : "see above");

@@ -102,15 +102,15 @@ static dcpk_status capture(struct gpu_timer *timer, gpu_timed *launch, void *sel
     return status;
 }
 
-dcpk_status gpu_timer_measure(struct gpu_timer *timer, gpu_timed *launch, void *self, int calls, double *us,
-                              dcpk_error *error) {
+static dcpk_status replay(struct gpu_timer *timer, gpu_timed *launch, void *self, int calls, double least_ms,
+                          double *us, dcpk_error *error) {
     void *exec = NULL;
     double each[MEASURES], once = 0;
     dcpk_status status = capture(timer, launch, self, calls, &exec, error);
     for (int warm = 0; warm < 2 && status == DCPK_OK; warm++) {
         status = measure(timer, exec, 1, &once, error);
     }
-    int launches = once > 20 ? 1 : (int)(20 / (once > 0.001 ? once : 0.001)) + 1;
+    int launches = once >= least_ms ? 1 : (int)(least_ms / (once > 0.001 ? once : 0.001)) + 1;
     for (int i = 0; i < MEASURES && status == DCPK_OK; i++) {
         status = measure(timer, exec, launches, &each[i], error);
         each[i] = 1e3 * each[i] / launches / calls;
@@ -123,4 +123,14 @@ dcpk_status gpu_timer_measure(struct gpu_timer *timer, gpu_timed *launch, void *
         *us = each[MEASURES / 2];
     }
     return status;
+}
+
+dcpk_status gpu_timer_measure(struct gpu_timer *timer, gpu_timed *launch, void *self, int calls, double *us,
+                              dcpk_error *error) {
+    return replay(timer, launch, self, calls, 20, us, error);
+}
+
+dcpk_status gpu_timer_bursts(struct gpu_timer *timer, gpu_timed *launch, void *self, int calls, double *us,
+                             dcpk_error *error) {
+    return replay(timer, launch, self, calls, 0, us, error);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { L2_BYTES = 60 << 20, POOL = 4 << 20, TOKEN = 576, LATENT = 512, MOST_SETS = 64, MOST_MEMORY = 16, SPARE = 2 };
-enum content { ZEROS, HALVES, BYTES }; /* BF16 of 2^-7 to 2; e4m3 of 2^-2 to 2; either sign */
+enum content { ZEROS, HALVES, BYTES }; /* BF16 of 2^-7 to 2, either sign; e4m3 of normal numbers */
 
 struct kernel_inputs {
     struct kernel_wish wish;
@@ -46,8 +46,9 @@ static uint8_t *pool_of(struct kernel_inputs *in, enum content content) {
     for (size_t i = 0; pool && content != ZEROS && i < POOL / 2; i++) {
         uint64_t bits = random_next(&random);
         uint16_t half = (uint16_t)((bits & 0x807F) | (uint64_t)(120 + (bits >> 16) % 8) << 7);
-        uint16_t two = (uint16_t)((bits & 0x8787) | (5 + (bits >> 16) % 4) << 3 | (5 + (bits >> 32) % 4) << 11);
-        memcpy(pool + 2 * i, content == HALVES ? &half : &two, 2);
+        if (content == HALVES) memcpy(pool + 2 * i, &half, 2);
+        for (size_t b = 2 * i; content == BYTES && b < 2 * i + 2; b++)
+            pool[b] = e4m3_from_double(random_normal(&random));
     }
     return in->pool[content] = pool;
 }
