@@ -54,6 +54,7 @@ struct variable {
     u64 offset;     /* shared, local, param: in its window; global, const: unused */
     unsigned index; /* global, const: index among the module's */
     bool external;
+    bool passed; /* a .param variable of a call: in local memory */
 };
 struct label {
     struct text name;
@@ -83,6 +84,7 @@ struct name_scope {
     struct name_scope *outer;
     struct symbol *symbols;
     struct label *pending;
+    bool hidden; /* of a caller, while its callee is read */
 };
 
 /* ---- instructions ---- */
@@ -147,6 +149,8 @@ struct function {
     u32 *pinned_table; /* hash of pinned: index + 1 */
     unsigned pinned_table_size;
     u64 shared_bytes, local_bytes, param_bytes;
+    u64 local_most; /* local_bytes go down behind a call */
+    unsigned calls;
 };
 struct ptx_module {
     struct arena arena;
@@ -182,6 +186,9 @@ struct loader {
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
     bool target_sm_90a;
+    struct device_function *callees; /* bodies that calls can reach */
+    struct name_scope *caller;       /* of the function that is being read: hidden */
+    struct label *return_to;         /* where `ret` goes in a function that is called; NULL in an entry */
 };
 
 /* Writes "PTX line N (FILE:LINE): ..." and leaves. */
@@ -212,6 +219,19 @@ struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg); /* NUL
 struct label *label_use(struct loader *l, struct text name, u32 line);
 void label_define(struct loader *l, struct text name);
 
+/* ptx_parse.c, for the bodies of functions. */
+void parse_statement(struct loader *l);
+bool parse_debug(struct loader *l);
+/* `@p bra to` (or `@!p`) at the place of an instruction. */
+void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard_not, struct label *to);
+
+/* ptx_call.c */
+struct device_function;
+void functions_find(struct loader *l);                            /* before the module is read */
+void parse_device_function(struct loader *l);                     /* after ".func": passes over it */
+void parse_call(struct loader *l, struct insn *insn);             /* at `call`; the guard is read */
+bool function_known(const struct loader *l, struct text name);
+
 /* ptx_constant.c */
 s64 constant_integer(struct loader *l);
 
@@ -227,6 +247,8 @@ struct type type_named(struct text name); /* "u32", "pred", ... */
 void parse_registers(struct loader *l);
 void parse_variable(struct loader *l, enum space space, bool external);
 struct variable *parse_parameter(struct loader *l);
+void parse_passed(struct loader *l);                 /* .param variables of a caller, after ".param" */
+struct variable *parse_formal(struct loader *l);     /* one of a callee, likewise; it has no place and no symbol */
 
 /* ptx_special.c: special registers. */
 enum special {
@@ -288,7 +310,7 @@ encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, enco
     encode_index, encode_exit, encode_trap, encode_nothing, encode_fence, encode_barrier, encode_warp_sync, encode_shfl,
     encode_vote, encode_match, encode_redux, encode_elect, encode_activemask, encode_mma, encode_ldmatrix,
     encode_stmatrix, encode_grid_wait, encode_grid_launch, encode_prefetch, encode_multimem, encode_logic_predicate,
-    encode_carry, encode_bfi, encode_policy, encode_call, encode_testp, encode_copy, encode_copy_group,
+    encode_carry, encode_bfi, encode_policy, encode_testp, encode_copy, encode_copy_group,
     encode_copy_mbarrier, encode_mbarrier_life, encode_mbarrier_tx, encode_mbarrier_arrive, encode_mbarrier_wait,
     encode_mbarrier_pending, encode_mapa, encode_cluster_barrier, encode_setmaxnreg, encode_bulk, encode_bulk_group,
     encode_prefetch_map, encode_wgmma, encode_wgmma_group;

@@ -56,11 +56,6 @@ void encode_nothing(struct loader *l, const struct insn *insn, struct op *op) {
     (void)l, (void)insn, (void)op;
 }
 
-void encode_call(struct loader *l, const struct insn *insn, struct op *op) {
-    (void)op;
-    insn_fail(l, insn, "calls of functions are not supported: let the compiler inline them");
-}
-
 /* ---- barriers: see enum barrier_kind ---- */
 void encode_barrier(struct loader *l, const struct insn *insn, struct op *op) {
     bool red = op->sub >= BARRIER_POPC, arrive = op->sub == BARRIER_ARRIVE;

@@ -26,6 +26,7 @@ static const struct {
                {"local", EFFECT_SPACE, SPACE_LOCAL},
                {"param", EFFECT_SPACE, SPACE_PARAM},
                {"param::entry", EFFECT_SPACE, SPACE_PARAM},
+               {"param::func", EFFECT_SPACE, SPACE_PARAM},
                {"const", EFFECT_SPACE, SPACE_CONST},
                {"weak", EFFECT_ORDER, ORDER_WEAK},
                {"volatile", EFFECT_ORDER, ORDER_VOLATILE},
@@ -176,9 +177,15 @@ static void check_space(struct loader *l, const struct insn *insn, const struct 
                   (int)address->variable->name.length, address->variable->name.at);
 }
 
+/* Parameters of calls lie in local memory; an entry's do not. */
+static bool is_passed(const struct operand *address) {
+    return address->kind == O_ADDRESS && address->variable && address->variable->passed;
+}
+
 void encode_load(struct loader *l, const struct insn *insn, struct op *op) {
     struct access_mods mods = read_mods(l, insn, false, 1);
     unsigned operands = 2 + mods.policy;
+    if (mods.space == SPACE_PARAM && is_passed(&insn->operands[1])) mods.space = SPACE_LOCAL;
     if (insn->operand_count != operands || mods.order == ORDER_RELEASE || mods.order == ORDER_ACQ_REL)
         insn_fail(l, insn, "a load has %u operands and no release", operands);
     fill(op, &mods);
@@ -199,6 +206,7 @@ void encode_store(struct loader *l, const struct insn *insn, struct op *op) {
         mods.space = SPACE_GLOBAL;
     else if (multimem)
         unsupported(l, insn);
+    if (mods.space == SPACE_PARAM && is_passed(&insn->operands[0])) mods.space = SPACE_LOCAL;
     if (insn->operand_count != operands || mods.order == ORDER_ACQUIRE || mods.order == ORDER_ACQ_REL ||
         mods.space == SPACE_CONST || mods.space == SPACE_PARAM)
         insn_fail(l, insn, "a store has %u operands, no acquire, and goes to global, shared or local memory", operands);

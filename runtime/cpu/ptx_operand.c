@@ -47,9 +47,9 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
         o->label = label_use(l, t.text, t.line);
         return;
     }
-    if (insn->opcode.length >= 4 && text_is((struct text){insn->opcode.at, 4}, "call"))
-        insn_fail(l, insn, "calls of functions are not supported: let the compiler inline `%.*s`", (int)t.text.length,
-                  t.text.at);
+    if (function_known(l, t.text))
+        insn_fail(l, insn, "the address of function `%.*s`: calls through pointers are not supported",
+                  (int)t.text.length, t.text.at);
     insn_fail(l, insn, "`%.*s` is not declared", (int)t.text.length, t.text.at);
 }
 
@@ -143,8 +143,6 @@ static void parse_operand(struct loader *l, struct insn *insn, struct operand *o
 void parse_operands(struct loader *l, struct insn *insn) {
     if (l->token.kind == T_END || (l->token.kind == T_PUNCT && (l->token.punct == ';' || l->token.punct == '}')))
         return;
-    if (insn->opcode.length >= 4 && text_is((struct text){insn->opcode.at, 4}, "call"))
-        insn_fail(l, insn, "calls of functions are not supported: let the compiler inline them");
     do {
         if (insn->operand_count == MAX_OPERANDS) insn_fail(l, insn, "more than %d operands", MAX_OPERANDS);
         parse_operand(l, insn, &insn->operands[insn->operand_count++], false);

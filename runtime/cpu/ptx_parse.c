@@ -55,6 +55,8 @@ void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *
 }
 
 /* ---- statements ---- */
+enum { MAX_INSTRUCTIONS = 1 << 21 };
+
 static struct text shown(const struct loader *l) {
     return (struct text){l->token.text.at, l->token.text.length < 40 ? l->token.text.length : 40};
 }
@@ -79,6 +81,16 @@ static u32 text_length(const char *at) {
     return (u32)(end - at) + (*end == ';');
 }
 
+static void add_instruction(struct loader *l, struct insn *insn) {
+    struct function *f = l->function;
+    if (f->insn_count == f->insn_capacity)
+        f->insns = load_grow(l, f->insns, f->insn_count, sizeof *f->insns, &f->insn_capacity);
+    if (f->insn_count == MAX_INSTRUCTIONS)
+        insn_fail(l, insn, "more than %d instructions in one entry, called functions counted each time",
+                  MAX_INSTRUCTIONS);
+    f->insns[f->insn_count++] = insn;
+}
+
 static void parse_instruction(struct loader *l) {
     struct function *f = l->function;
     struct insn *insn = load_take(l, sizeof *insn);
@@ -94,17 +106,38 @@ static void parse_instruction(struct loader *l) {
     }
     if (l->token.kind != T_NAME)
         load_fail(l, l->token.line, "an instruction is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+    l->insn = insn;
+    if (text_is(l->token.text, "call")) {
+        parse_call(l, insn);
+        return;
+    }
     lex_opcode(l);
     insn->opcode = l->token.text;
-    l->insn = insn;
+    bool returns = l->return_to && (text_is(insn->opcode, "ret") || text_is(insn->opcode, "ret.uni"));
+    if (returns) insn->opcode = (struct text){"bra", 3};
     split_modifiers(l, insn);
     lex_next(l);
     parse_operands(l, insn);
+    if (returns && insn->operand_count == 0)
+        insn->operands[insn->operand_count++] = (struct operand){.kind = O_LABEL, .label = l->return_to};
     if (!lex_punct(l, ';')) insn_fail(l, insn, "`;` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
     form_choose(l, insn);
-    if (f->insn_count == f->insn_capacity)
-        f->insns = load_grow(l, f->insns, f->insn_count, sizeof *f->insns, &f->insn_capacity);
-    f->insns[f->insn_count++] = insn;
+    add_instruction(l, insn);
+}
+
+void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard_not, struct label *to) {
+    struct insn *branch = load_take(l, sizeof *branch);
+    *branch = (struct insn){.opcode = {"bra", 3},
+                            .text = insn->text,
+                            .line = insn->line,
+                            .operand_count = 1,
+                            .guarded = true,
+                            .guard = guard,
+                            .guard_not = guard_not};
+    branch->operands[0] = (struct operand){.kind = O_LABEL, .label = to};
+    split_modifiers(l, branch);
+    form_choose(l, branch);
+    add_instruction(l, branch);
 }
 
 static void parse_branch_targets(struct loader *l, struct text name) {
@@ -121,7 +154,7 @@ static void parse_branch_targets(struct loader *l, struct text name) {
     lex_expect(l, ';');
 }
 
-static bool parse_debug(struct loader *l) {
+bool parse_debug(struct loader *l) {
     if (l->token.kind == T_DOT && (text_is(l->token.text, "loc") || text_is(l->token.text, "file"))) {
         lex_skip_line(l);
     } else if (lex_dot(l, "pragma")) {
@@ -159,21 +192,7 @@ static bool parse_space(struct loader *l, bool external) {
     return false;
 }
 
-/* A .param variable within an entry belongs to a call: refused with the callee's name. */
-static _Noreturn void refuse_call(struct loader *l) {
-    const char *at = strstr(l->at, "call");
-    at = at ? at + strcspn(at, " \t\n(") : l->at;
-    at += strspn(at, " \t\n");
-    if (*at == '(') { /* the results */
-        at += strcspn(at, ")");
-        at += strspn(at, "), \t\n");
-    }
-    int length = (int)strcspn(at, ", ;\t\n(");
-    load_fail(l, l->token.line, "calls of functions are not supported: let the compiler inline `%.*s`",
-              length < 200 ? length : 200, at);
-}
-
-static void parse_statement(struct loader *l) {
+void parse_statement(struct loader *l) {
     if (lex_punct(l, '{')) {
         scope_open(l);
         while (!lex_punct(l, '}')) {
@@ -196,7 +215,10 @@ static void parse_statement(struct loader *l) {
             parse_registers(l);
             return;
         }
-        if (text_is(l->token.text, "param")) refuse_call(l);
+        if (lex_dot(l, "param")) {
+            parse_passed(l);
+            return;
+        }
         load_fail(l, l->token.line, "directive `.%.*s` is not supported within an entry", (int)shown(l).length,
                   shown(l).at);
     }
@@ -283,7 +305,7 @@ static void finish_function(struct loader *l, struct function *f) {
     unsigned align = l->dynamic_align > 16 ? l->dynamic_align : 16;
     p->static_shared =
         (unsigned)(l->dynamic_align ? (f->shared_bytes + align - 1) & ~(u64)(align - 1) : f->shared_bytes);
-    p->local_bytes = (unsigned)((f->local_bytes + 15) & ~15ull);
+    p->local_bytes = (unsigned)((f->local_most + 15) & ~15ull);
     p->param_bytes = (unsigned)f->param_bytes;
     p->module = l->module;
     f->code.source = l->module->source;
@@ -326,18 +348,6 @@ static void parse_entry(struct loader *l) {
     f->next = l->functions;
     l->functions = f;
     l->module->function_count++;
-}
-
-/* Declarations of functions that nothing calls are harmless; bodies are refused. */
-static void parse_device_function(struct loader *l) {
-    struct text name = {"?", 1};
-    while (l->token.kind != T_END && !(l->token.kind == T_PUNCT && (l->token.punct == ';' || l->token.punct == '{'))) {
-        if (l->token.kind == T_NAME && name.at[0] == '?' && l->at[-1] != ')') name = l->token.text;
-        lex_next(l);
-    }
-    if (!lex_punct(l, ';'))
-        load_fail(l, l->token.line, "device function `%.*s` (.func) is not supported: let the compiler inline it",
-                  (int)name.length, name.at);
 }
 
 /* Whether what is left of a .target line names it. */
@@ -384,6 +394,7 @@ static bool read_text(struct loader *l) {
     struct ptx_module *m = l->module;
     if (setjmp(l->escape)) return false;
     scope_open(l);
+    functions_find(l);
     lex_next(l);
     parse_module(l);
     m->functions = load_take(l, m->function_count * sizeof *m->functions + 1);

@@ -44,7 +44,7 @@ void scope_close(struct loader *l) {
 
 struct symbol *symbol_find(struct loader *l, struct text name) {
     for (struct symbol *s = *bucket_of(l, name); s; s = s->next)
-        if (text_same(s->name, name)) return s;
+        if (!s->scope->hidden && text_same(s->name, name)) return s;
     return NULL;
 }
 
@@ -82,7 +82,7 @@ struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg) {
         for (u32 i = 0; i < n; i++)
             number = number * 10 + (u32)(name.at[stem.length + i] - '0');
         for (s = *bucket_of(l, stem); s; s = s->next)
-            if (s->kind == SYMBOL_REGS && s->range && text_same(s->name, stem) && number < s->count) {
+            if (s->kind == SYMBOL_REGS && s->range && !s->scope->hidden && text_same(s->name, stem) && number < s->count) {
                 *vreg = s->first + number;
                 return s;
             }

@@ -235,6 +235,7 @@ static void place_local(struct loader *l, struct function *f, struct variable *v
     if (f) {
         v->offset = align_up(f->local_bytes, v->align);
         f->local_bytes = v->offset + v->bytes;
+        if (f->local_most < f->local_bytes) f->local_most = f->local_bytes;
     }
     if (!f || f->local_bytes > (u64)512 * 1024)
         load_fail(l, l->token.line, "local variables belong to entries, with at most 512 KiB a thread");
@@ -277,6 +278,30 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
     default:
         break;
     }
+}
+
+void parse_passed(struct loader *l) {
+    bool open;
+    struct prefix prefix = parse_prefix(l, true);
+    do {
+        struct variable *v = parse_declarator(l, &prefix, &open);
+        if (open) load_fail(l, l->token.line, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+        v->space = SPACE_LOCAL;
+        v->passed = true;
+        place_local(l, l->function, v);
+        symbol_add(l, v->name, SYMBOL_VARIABLE)->variable = v;
+    } while (lex_punct(l, ','));
+    lex_expect(l, ';');
+}
+
+struct variable *parse_formal(struct loader *l) {
+    bool open;
+    struct prefix prefix = parse_prefix(l, true);
+    struct variable *v = parse_declarator(l, &prefix, &open);
+    if (open) load_fail(l, l->token.line, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    v->space = SPACE_LOCAL;
+    v->passed = true;
+    return v;
 }
 
 /* After the space's name; to the semicolon. */
