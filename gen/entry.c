@@ -37,9 +37,9 @@ static int spec_index(lua_State *L) {
         lua_pushstring(L, key[0] == 'k' ? spec->kernel : spec->arch);
         return 1;
     }
-    bool splits = strcmp(key, "planned_splits") == 0, share = strcmp(key, "planned_share") == 0;
-    if ((splits || share) && dcpk_kernel_id_of(spec->kernel) == DCPK_KERNEL_mla_decode) {
-        lua_pushinteger(L, splits ? dcpk_spec_planned_splits(spec) : dcpk_spec_planned_share(spec));
+    bool splits = strcmp(key, "planned_splits") == 0, columns = strcmp(key, "planned_columns") == 0;
+    if ((splits || columns) && dcpk_kernel_id_of(spec->kernel) == DCPK_KERNEL_mla_decode) {
+        lua_pushinteger(L, splits ? dcpk_spec_planned_splits(spec) : dcpk_spec_planned_columns(spec));
         return 1;
     }
     const struct dcpk_key_row *row = dcpk_key_row_find(key, strlen(key));

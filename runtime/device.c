@@ -3,6 +3,7 @@
 #include "runtime/device.h"
 #include "runtime/environment.h"
 #include "runtime/error.h"
+#include "runtime/workspace.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -155,6 +156,7 @@ static void release(dcpk_device *device) {
     dcpk_share_release(device);
     if (device->retained) (void)CALL(driver, primary_release, (device->handle));
     dcpk_driver_close(&device->driver);
+    dcpk_workspace_end(device);
     free(device);
 }
 

@@ -10,7 +10,9 @@
 
 enum { DEVICE_LABEL = 64 };
 
-/* Kernels and boxes hold references: closing the device handle first is fine. Everything but refs is constant
+struct armed_memory;
+
+/* Kernels and boxes hold references: closing the device handle first is fine. Everything but refs and armed is constant
  * after opening, so any thread may read it. */
 struct dcpk_device {
     struct dcpk_driver driver;
@@ -28,6 +30,7 @@ struct dcpk_device {
     int connections; /* CUDA_DEVICE_MAX_CONNECTIONS at opening, 0 when unset */
     dcpk_log_fn *log;
     void *log_self;
+    _Atomic(struct armed_memory *) armed; /* workspace.c */
 };
 
 void dcpk_device_ref(dcpk_device *device);

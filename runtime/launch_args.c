@@ -1,9 +1,10 @@
 /* launch_args.c - where a kernel's parameters come from, and what their values must hold before a launch.
- * Pure: no driver call, no allocation. Every refusal names kernel, spec and argument. */
+ * No driver call, no allocation. Every refusal names kernel, spec and argument. */
 #include "runtime/box_state.h"
 #include "runtime/error.h"
 #include "runtime/kernel.h"
 #include "runtime/kv_map.h"
+#include "runtime/workspace.h"
 
 #include <math.h>
 #include <string.h>
@@ -238,7 +239,7 @@ static dcpk_status check_box(const dcpk_kernel *kernel, const struct kernel_entr
                               kernel->text, entry->info.name, box->attached ? "armed" : "attached to its peers");
     dcpk_status status = check_shape(kernel, entry, box, error);
     if (status != DCPK_OK) return status;
-    if (box->shape.event_ordered && entry->info.resident)
+    if (box->shape.event_ordered && entry->info.resident && kernel->id != DCPK_KERNEL_mla_decode)
         return dcpk_error_set(error, DCPK_E_RESIDENCY,
                               "%s (%s): a grid that polls for its own kind cannot run in an event-ordered box: use %s",
                               kernel->text, entry->info.name,
@@ -263,6 +264,9 @@ dcpk_status dcpk_kernel_check(const dcpk_kernel *kernel, uint32_t index, const d
                 "%s (%s): parameter %s is in neither args.def nor box.def: use dcpk_kernel_launch_raw", kernel->text,
                 entry->info.name, entry->info.params[i].name);
         if (entry->params[i].source == PARAM_ARG) status = check_arg(kernel, entry, i, args, box != NULL, error);
+        if (status == DCPK_OK && entry->params[i].source == PARAM_ARG &&
+            entry->params[i].offset == offsetof(dcpk_args, workspace))
+            status = dcpk_workspace_check(kernel, entry, args->workspace, error);
     }
     return status;
 }

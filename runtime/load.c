@@ -126,6 +126,8 @@ static dcpk_status describe(dcpk_kernel *kernel, dcpk_error *error) {
     dcpk_spec_format(&kernel->spec, kernel->text, sizeof kernel->text);
     kernel->id = dcpk_kernel_id_of(kernel->spec.kernel);
     kernel->entry_count = dcpk_image_entry_count(kernel->image);
+    if (kernel->id == DCPK_KERNEL_mla_decode)
+        (void)dcpk_spec_workspace(&kernel->spec, &kernel->workspace, NULL, NULL); /* it was built: the spec is right */
     if (kernel->entry_count == 0 || kernel->entry_count > DCPK_IMAGE_MAX_ENTRIES)
         return dcpk_error_set(error, DCPK_E_BAD_CUBIN, "%s: %u entries: 1..%d", kernel->text, kernel->entry_count,
                               DCPK_IMAGE_MAX_ENTRIES);

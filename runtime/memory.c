@@ -3,6 +3,7 @@
  * wait for the legacy stream, where a polling kernel may sit. May call the driver; must not know kernels or boxes. */
 #include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/workspace.h"
 
 static dcpk_status missing(const char *call, const char *what, dcpk_error *error) {
     return dcpk_error_set(error, DCPK_E_ARG, "%s: %s is missing (0 or NULL)", call, what);
@@ -66,6 +67,7 @@ dcpk_status dcpk_mem_alloc(dcpk_device *device, uint64_t bytes, uint64_t *addres
 dcpk_status dcpk_mem_free(dcpk_device *device, uint64_t address, dcpk_error *error) {
     if (device == NULL) return missing("dcpk_mem_free", "device", error);
     if (address == 0) return DCPK_OK;
+    dcpk_workspace_forget(device, address, 1);
     bool pushed;
     dcpk_status status = dcpk_device_enter(device, &pushed, error);
     if (status != DCPK_OK) return status;

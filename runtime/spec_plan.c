@@ -10,7 +10,7 @@ enum { MOST_SPLITS = 256, LATENT = 512, CTAS_A_MULTIPROCESSOR = 2 };
 
 /* The form for sm_90a (pv=fp8; templates/lib/hopper_shape.lua): one CTA a multiprocessor, at most 64 rows each; row
  * groups above one come in pairs, whose CTAs are neighbours of a cluster. */
-enum { GROUP_ROWS = 64, SOME_ROWS = 32, CLUSTER = 8, CLUSTERS = 15, CLUSTERS_OF = 132 };
+enum { GROUP_ROWS = 64, CHUNKS_A_ROW = 64, CHUNK = 16 };
 
 static bool is_hopper(const dcpk_spec *s) {
     return s->pv == DCPK_PV_FP8;
@@ -32,40 +32,47 @@ static int32_t groups_of(const dcpk_spec *s) {
     return rows > 16 ? (rows + 31) / 32 : 1; /* lib/attend_shape.lua: a block of 16 rows, or two */
 }
 
-/* Few rows of one request: whole clusters of 8, of which a chip with 132 multiprocessors holds 15. */
-static bool clusters_alone(const dcpk_spec *s, int32_t requests) {
-    return is_hopper(s) && requests == 1 && rows_of(s) <= SOME_ROWS && s->sms - s->reserve >= CLUSTERS_OF;
+/* The form for sm_90a, splits=auto: columns of CTAs that its kernel deals out to the requests by their lengths, where
+ * there are more than requests; 0: a request has one CTA (of each row group), or as many as `splits` says. */
+static int32_t columns_of(const dcpk_spec *s, int32_t requests) {
+    if (!is_hopper(s) || s->splits > 0) return 0;
+    int32_t columns = (s->sms - s->reserve) / groups_of(s);
+    return columns > requests ? columns : 0;
 }
 
 /* As many splits as all multiprocessors hold at once. */
 static int32_t splits_of(const dcpk_spec *s, int32_t requests) {
     if (s->splits > 0) return s->splits;
-    if (clusters_alone(s, requests)) return CLUSTER * CLUSTERS;
     int32_t splits = (is_hopper(s) ? 1 : CTAS_A_MULTIPROCESSOR) * (s->sms - s->reserve) / (requests * groups_of(s));
     return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : splits;
 }
 
-/* Neighbouring splits that one cluster adds up, so that a reducer has less to do, or nothing. */
-static int32_t share_of(const dcpk_spec *s, int32_t requests) {
-    int32_t splits = splits_of(s, requests);
-    if (!is_hopper(s) || groups_of(s) > 1) return 1;
-    if (clusters_alone(s, requests) && splits % CLUSTER == 0 && splits <= CLUSTER * CLUSTERS) return CLUSTER;
-    return splits == 2 ? 2 : 1;
+/* Rows of a CTA: what the groups share out, in eights. */
+static uint64_t rows_of_group(const dcpk_spec *s) {
+    int32_t groups = groups_of(s), each = (rows_of(s) + groups - 1) / groups;
+    return (uint64_t)(each + 7) / 8 * 8;
 }
 
-/* What the splits or clusters of a request leave for the reducer, where there are several. */
+/* What CTAs of the form for sm_90a give each other (lib/hopper_meet.lua): rows in chunks, then words of LSE. */
+static uint64_t bytes_of_columns(const dcpk_spec *s, int32_t columns) {
+    uint64_t rows = rows_of_group(s), words = rows > 2 * (uint64_t)columns ? rows : 2 * (uint64_t)columns;
+    return (uint64_t)groups_of(s) * (uint64_t)columns * (rows * CHUNKS_A_ROW * CHUNK + words * sizeof(float));
+}
+
+/* What the splits of a request leave for the reducer, or for each other. */
 static uint64_t bytes_of(const dcpk_spec *s, int32_t requests) {
-    int32_t partial = splits_of(s, requests) / share_of(s, requests);
-    if (partial == 1) return 0;
-    return (uint64_t)requests * (uint64_t)partial * (uint64_t)rows_of(s) * (LATENT + 1) * sizeof(float);
+    int32_t columns = columns_of(s, requests), splits = splits_of(s, requests);
+    if (columns > 0) return bytes_of_columns(s, columns);
+    if (splits == 1) return 0;
+    return (uint64_t)requests * (uint64_t)splits * (uint64_t)rows_of(s) * (LATENT + 1) * sizeof(float);
 }
 
 int32_t dcpk_spec_planned_splits(const dcpk_spec *spec) {
     return splits_of(spec, requests_of(spec));
 }
 
-int32_t dcpk_spec_planned_share(const dcpk_spec *spec) {
-    return share_of(spec, requests_of(spec));
+int32_t dcpk_spec_planned_columns(const dcpk_spec *spec) {
+    return columns_of(spec, requests_of(spec));
 }
 
 dcpk_status dcpk_spec_workspace(const dcpk_spec *spec, uint64_t *bytes, uint64_t *most, dcpk_error *error) {

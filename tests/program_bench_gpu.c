@@ -182,6 +182,7 @@ static void time_decode(int heads, int batch, int context, const void *pool, uin
     uint64_t part = (uint64_t)batch * (uint64_t)heads, query = gpu_memory(&gpu, part * TOKEN, pool, POOL);
     uint64_t rows = gpu_memory(&gpu, part * 1024, NULL, 0), lse = gpu_memory(&gpu, part * 4, NULL, 0);
     uint64_t workspace = gpu_memory(&gpu, workspace_bytes + 16, NULL, 0);
+    gpu_must(dcpk_workspace_arm(gpu.device, workspace, workspace_bytes + 16, &error), &error, spec);
     int32_t lens[512];
     for (int i = 0; i < 512; i++) {
         lens[i] = context;

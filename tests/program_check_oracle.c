@@ -139,6 +139,7 @@ static void check_decode(const struct decode_shape *shape, uint64_t query, uint6
                       .softmax_scale = (float)(1.3 / sqrt(TOKEN * square)),
                       .output_scale = 1,
                       .workspace = gpu_memory(&gpu, workspace + 16, NULL, 0)};
+    gpu_must(dcpk_workspace_arm(gpu.device, args.workspace, workspace + 16, &error), &error, "workspace");
     fill_tables(shape, &spec, bytes / args.page_stride, &args);
     for (uint32_t k = 0; k < 3; k++) {
         out[k] = make_rows(count);

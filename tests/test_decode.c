@@ -105,6 +105,7 @@ static void launch(const struct run *run, const struct shape *shape, uint16_t *r
     uint64_t bytes = 0;
     MUST(dcpk_spec_workspace(spec, &bytes, NULL, &error));
     args.workspace = bytes > 0 ? upload(device, NULL, bytes) : 0;
+    if (bytes > 0) MUST(dcpk_workspace_arm(device, args.workspace, bytes, &error));
     for (uint32_t e = 0; e < dcpk_image_entry_count(image); e++)
         MUST(dcpk_kernel_launch(kernel, e, &args, NULL, stream, e == 0 ? DCPK_LAUNCH_FIRST : 0, &error));
     MUST(dcpk_stream_sync(device, stream, &error));

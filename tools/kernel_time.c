@@ -224,6 +224,7 @@ static dcpk_status decode_inputs(struct kernel_inputs *in, dcpk_error *error) {
     uint64_t query = fill(in, rows * TOKEN, BYTES, &status, error);
     uint64_t out = fill(in, rows * LATENT * 2, ZEROS, &status, error), lse = fill(in, rows * 4, ZEROS, &status, error);
     uint64_t workspace = fill(in, room + 16, ZEROS, &status, error);
+    if (status == DCPK_OK && room > 0) status = dcpk_workspace_arm(in->wish.device, workspace, room, error);
     uint64_t lens = upload(in, in->wish.lens, requests * 4, &status, error);
     uint64_t totals = upload(in, in->wish.totals, requests * 4, &status, error);
     uint64_t cache = fill(in, (used * (uint64_t)in->sets + 1) * page * TOKEN, BYTES, &status, error);

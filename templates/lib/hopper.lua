@@ -1,15 +1,15 @@
 -- hopper: mla_decode's form for sm_90a put together: indices, barriers, bounds, roles.
 local shape = include "lib/hopper_shape"
 local mbarrier = include "lib/mbarrier"
-local attend_bounds = include "lib/hopper_bounds"
 local hopper = {}
 
 -- Indices and what all roles share; before the wait.
-function hopper.open(splits)
-  local a = { rows = shape.rows, splits = splits, boxed = spec.dcp > 1 }
+function hopper.open()
+  local a = { rows = shape.rows, splits = shape.splits, boxed = spec.dcp > 1 }
   a.thread, a.lane, a.warp = b32 "thread", b32 "lane", b32 "warp"
   a.w, a.group, a.quarter = b32("w", "warp of its warpgroup"), b32 "group", b32 "quarter"
   a.row0, a.split, a.request = b32("row0", "first of the CTA's rows"), b32 "split", b32 "request"
+  a.live = b32("live", "splits that work on the request")
   a.memory = b32("memory", "shared memory, a multiple of 1024")
   a.half = shape.pair > 1 and b32("half", "CTA of the pair") or 0
   a.mask = shape.pair > 1 and b16("mask", "both CTAs of the pair")
@@ -21,25 +21,14 @@ function hopper.open(splits)
 |   and.b32        $(a.quarter), $(a.lane), 3;
 |   mov.u32        $(a.row0), %ctaid.x;
 |   mul.lo.u32     $(a.row0), $(a.row0), $(shape.n);
-|   mov.u32        $(a.split), %ctaid.y;
-|   mov.u32        $(a.request), %ctaid.z;
 |   mov.u32        $(a.memory), dynamic_shared;
 |   add.u32        $(a.memory), $(a.memory), 1023;
 |   and.b32        $(a.memory), $(a.memory), 0xfffffc00;
   if shape.pair > 1 then
 |   mov.u32        $(a.half), %cluster_ctaid.x;
   end
-  a.member, a.cluster = b32("member", "split of the cluster"), b32("cluster", "of the request")
-|   and.b32        $(a.member), $(a.split), $(shape.share - 1);
-|   shr.u32        $(a.cluster), $(a.split), $(math.tointeger(math.log(shape.share, 2)));
   if shape.pair > 1 then
-    scope(function()
-      local both, by = b32 "both", b32 "by"
-|   mov.u32        $(both), 3;
-|   shl.b32        $(by), $(a.member), 1;
-|   shl.b32        $(both), $(both), $(by);
-|   cvt.u16.u32    $(a.mask), $(both);
-    end)
+|   mov.u16        $(a.mask), 3;
   end
   a.latent_map, a.rope_map = b64 "latent_map", b64 "rope_map"
 |   mov.b64        $(a.latent_map), $(param.kv_latent_map);
@@ -104,31 +93,24 @@ function hopper.barriers(a)
     scope(function()
       local rank = b32 "rank_"
 |   min.u32        $(rank), $(a.lane), 1;
-|   mad.lo.u32     $(rank), $(a.member), 2, $(rank);
 |   add.u32        $(a.peer), $(a.memory), $(shape.FREE);
 |   mapa.shared::cluster.u32 $(a.peer), $(a.peer), $(rank);
     end)
   end
 end
 
--- Before the wait: the pair's barriers are there; the maps are on their way.
-function hopper.arrive(a)
-  if shape.pair > 1 or a.boxed and shape.share > 1 then
-|   barrier.cluster.arrive.aligned;
-  end
-end
-
--- All threads know of the barriers, and of the word that thread 0 left.
-function hopper.meet(a)
+-- All threads of a pair know of its barriers, and of the plan.
+function hopper.meet()
 |   bar.sync       0;
-  if shape.pair > 1 or a.boxed and shape.share > 1 then
+  if shape.pair > 1 then
+|   barrier.cluster.arrive.aligned;
 |   barrier.cluster.wait.aligned;
   end
 end
 
 -- A CTA of a pair may not end while the other may still arrive at its barriers.
 function hopper.part()
-  if shape.pair * shape.share > 1 then
+  if shape.pair > 1 then
 |   barrier.cluster.arrive.aligned;
 |   barrier.cluster.wait.aligned;
   end

@@ -1,8 +1,11 @@
 -- hopper_decode: mla_decode's form for sm_90a (pv=fp8): TMA, wgmma, warpgroups with roles.
 --
--- grid (row groups, splits, R), 512 threads, one CTA a multiprocessor. A CTA holds n = 8 .. 64 rows of a request (as few groups as can be,
--- as equal as can be: 96 rows are 2 x 48) and takes key tiles split, split + step, ... of 64 keys. Two groups are a pair of a cluster: each
--- loads half a tile and gives it to both.
+-- 512 threads, one CTA a multiprocessor. A CTA holds n = 8 .. 64 rows of a request (as few groups as can be, as equal as can be: 96 rows are
+-- 2 x 48) and takes key tiles split, split + live, ... of 64 keys. Two groups are a pair of a cluster: each loads half a tile and gives it to
+-- both. grid (row groups, columns): which request and split a column is, of how many (`live`), follows from the lengths of all requests
+-- (lib/hopper_plan); the splits give each other their sums (lib/hopper_meet). With as many requests as columns, or with splits=K, grid
+-- (row groups, splits, R): a request's splits are K or as many as it has tiles, and a second kernel adds them up.
+--   before the wait   lengths, plan, page ids; the first five key tiles, where they hold nothing that this step wrote
 --   warpgroup 0   warp 0: page ids 32 at a time, tile -> ring of 5 stages, tensor copies (kv_latent_map, kv_rope_map)
 --   warpgroup 1   softmax. Per tile: S = Q K^T, m64n64k32 x 18 in two chains, e4m3, Q and K from shared -> row maxima in quads, m' an
 --                 integer -> P = 2^(z - m' + 8), its sum, its e4m3 rounding to one of two slots -> P_FULL
@@ -10,85 +13,110 @@
 --                 The tensor core's FP8 sums live for one tile (64 keys), then FP32 registers take them (decision 7)
 --   time ->       load t+5 | S, softmax t+1 | P V t
 -- Barriers: FULL, FREE of a stage (FREE: 12 warps of each CTA of the pair); P_FULL (warps with rows), P_FREE (8) of a slot; ENDED.
--- Shared: 5 x 36,864 key stages | 36,864 query rows | 2 x 4,096 P | scales, flags, m' and l | barriers: 231,592 bytes.
+-- Shared: 5 x 36,864 key stages | 36,864 query rows | 2 x 4,096 P | scales, flags, m' and l | plan | barriers.
 -- Registers of the four warpgroups: 32 96 192 192.
--- How many clusters of splits work on a request follows from its length, in the kernel; the others say so and end. Splits of one cluster are
--- added through distributed shared memory, clusters by a reducer, a second kernel, which has nothing to do where one was enough.
 local pdl = include "lib/pdl"
 local shape = include "lib/hopper_shape"
 local hopper = include "lib/hopper"
+local hopper_plan = include "lib/hopper_plan"
 local hopper_bounds = include "lib/hopper_bounds"
 local hopper_load = include "lib/hopper_load"
 local hopper_score = include "lib/hopper_score"
 local hopper_value = include "lib/hopper_value"
 local hopper_out = include "lib/hopper_out"
-local hopper_join = include "lib/hopper_join"
+local hopper_meet = include "lib/hopper_meet"
 local hopper_decode = {}
+local DEALT = shape.columns > 0
 
--- One CTA's view of the abort word counts for its cluster: all of it goes on, or none.
+-- request, split, live, total, length, and what follows from them.
+local function find_work(a, b)
+  if DEALT then
+    hopper_plan.make(a, b)
+    hopper.meet()
+    hopper_plan.take(a)
+    hopper_bounds.find(a, b)
+    return
+  end
+|   mov.u32        $(a.split), %ctaid.y;
+|   mov.u32        $(a.request), %ctaid.z;
+  hopper_bounds.read(a.request, a.total, a.length)
+  hopper_bounds.find(a, b)
+|   min.u32        $(a.live), $(a.last), $(shape.splits);
+|   max.u32        $(a.live), $(a.live), 1;
+  hopper.meet()
+end
+
+-- Parity and abort word of the box, by one thread for the CTA, or for the pair: both go on, or neither. A dead box: no tiles; the CTA
+-- still gives its splits' others what they wait for.
 local function read_box(a, b, box)
   local known = label "known"
+  a.dead, a.parity = b32("dead_box", "1: the box is dead"), b32("box_parity", "of the use")
   scope(function()
-    local one, word = pred "one", b32 "word"
+    local one, word, at = pred "one", b32 "word", b32 "at"
 |   setp.ne.u32    $(one), $(a.thread), 0;
 | @$(one) bra      $(known);
     box.load(b)
     box.read(b)
-|   st.shared.u32  [$(a.memory)+$(shape.WORD)], $(b.parity);
 |   selp.b32       $(word), 1, 0, $(b.dead);
-|   st.shared.u32  [$(a.memory)+$(shape.WORD + 4)], $(word);
-  end)
+|   st.shared.v2.u32 [$(a.memory)+$(shape.WORD)], {$(b.parity), $(word)};
 | $(known):
-end
-
-local function leave_if_dead(a, out)
-  local alive = label "alive_"
-  scope(function()
-    local word, dead, at = b32 "word", pred "dead_", b32 "at"
-    if shape.pair * shape.share > 1 then
+    hopper.meet()
+|   mov.u32        $(at), $(a.memory);
+    if shape.pair > 1 then
 |   mapa.shared::cluster.u32 $(at), $(a.memory), 0;
-|   ld.shared::cluster.u32 $(word), [$(at)+$(shape.WORD + 4)];
+|   ld.shared::cluster.v2.u32 {$(a.parity), $(a.dead)}, [$(at)+$(shape.WORD)];
     else
-|   ld.shared.u32  $(word), [$(a.memory)+$(shape.WORD + 4)];
+|   ld.shared.v2.u32 {$(a.parity), $(a.dead)}, [$(at)+$(shape.WORD)];
     end
-|   setp.eq.u32    $(dead), $(word), 0;
-| @$(dead) bra     $(alive);
-    hopper.part()
-|   bra            $(out);
+|   setp.ne.u32    $(one), $(a.dead), 0;
+|   selp.b32       $(a.last), 0, $(a.last), $(one);
   end)
-| $(alive):
 end
 
--- A cluster beyond those that the request's length asks for.
+-- A column without work, or a split beyond those that the request's length asks for.
 local function leave_if_idle(a, out)
   local busy = label "busy"
+  if shape.most == 1 then return end
   scope(function()
     local idle = pred "idle_"
-|   setp.lt.u32    $(idle), $(a.cluster), $(a.live);
+|   setp.lt.u32    $(idle), $(a.split), $(a.live);
 | @$(idle) bra     $(busy);
-    hopper_join.idle(a)
-    if a.boxed then hopper.part() end                   -- the others may still read CTA 0's word
+    if not DEALT then hopper_out.idle(a) end
+    if a.boxed then hopper.part() end                   -- the other may still read CTA 0's word
 |   bra            $(out);
   end)
 | $(busy):
 end
 
--- What a PV warpgroup leaves: sums for its cluster, rows, or a split's rows for the reducer.
+-- What a PV warpgroup leaves: rows, a split's rows for the others of its request, or for the reducer.
 local function leave_sums(a, acc)
-  if shape.share > 1 then
-    hopper_join.leave(a, acc)
-  elseif shape.clusters == 1 then
+  if shape.most == 1 then
     hopper_out.store(a, acc, false)
-  else
-    local part, stored, many = label "partial", label "stored", pred "many"
+    return
+  end
+  local part, stored, many = label "partial", label "stored", pred "many"
 |   setp.ne.u32    $(many), $(a.live), 1;
 | @$(many) bra     $(part);
-    hopper_out.store(a, acc, false, hopper_join.WHOLE)
+  hopper_out.store(a, acc, false, not DEALT and hopper_out.WHOLE)
 |   bra            $(stored);
 | $(part):
+  if DEALT then
+    hopper_meet.give(a, acc)
+    hopper_meet.add(a)
+  else
     hopper_out.store(a, acc, true)
-| $(stored):
   end
+| $(stored):
+end
+
+-- Row ends of a split for the others, and the weights of all: the softmax warpgroup's last work.
+local function weigh(a)
+  if not DEALT then return end
+  local alone, one = label "alone", pred "one_"
+|   setp.eq.u32    $(one), $(a.live), 1;
+| @$(one) bra      $(alone);
+  hopper_meet.weigh(a)
+| $(alone):
 end
 
 local function roles(a)
@@ -103,6 +131,7 @@ local function roles(a)
 | $(score):
 |   setmaxnreg.$(shape.registers[2] > 128 and "inc" or "dec").sync.aligned.u32 $(shape.registers[2]);
   hopper_score.run(a)
+  weigh(a)
 |   bra            $(done);
 | $(value):
 |   setmaxnreg.inc.sync.aligned.u32 $(shape.registers[3]);
@@ -117,23 +146,6 @@ local function roles(a)
 | $(done):
 end
 
--- The PV warpgroups add up the cluster's sums.
-local function join(a)
-  if shape.share == 1 then return end
-  local left = label "left"
-  hopper.part()
-  scope(function()
-    local others, whole = pred "others", shape.clusters > 1 and pred "whole"
-|   setp.lt.u32    $(others), $(a.warp), 8;
-| @$(others) bra   $(left);
-    if whole then
-|   setp.eq.u32    $(whole), $(a.live), 1;
-    end
-    hopper_join.add(a, whole)
-  end)
-| $(left):
-end
-
 local function main(alone, box)
   -- kv_cache and page_stride: the maps are made from them, and a launch checks them
   local params = { "kv_cache", "page_stride", "block_table", "max_pages", "lens", "totals", "softmax_scale", "output_scale", "kv_latent_map", "kv_rope_map" }
@@ -143,26 +155,24 @@ local function main(alone, box)
   add(alone and { "query" } or { "q_box" })
   if not alone then add(box.params) end
   add { "rows", "rows_lse" }
-  if shape.clusters > 1 then add { "workspace" } end
-  kernel { name = shape.clusters > 1 and "mla_decode_split" or "mla_decode", grid = { shape.groups, shape.splits, shape.requests },
-           block = { shape.THREADS }, cluster = shape.pair * shape.share > 1 and { shape.pair, shape.share } or nil, shared = shape.BYTES,
-           min_ctas = 1, params = params }
-  local a = hopper.open(shape.clusters)
+  if shape.most > 1 then add { "workspace" } end
+  kernel { name = not DEALT and shape.splits > 1 and "mla_decode_split" or "mla_decode",
+           grid = DEALT and { shape.groups, shape.columns } or { shape.groups, shape.splits, shape.requests },
+           block = { shape.THREADS }, cluster = shape.pair > 1 and { shape.pair } or nil, shared = shape.BYTES,
+           min_ctas = 1, resident = DEALT, params = params }
+  local a = hopper.open()
   hopper_bounds.open(a)
+  hopper_load.open(a)
   local b = not alone and box.open("mla_decode", false)
   hopper.barriers(a)
-  hopper.arrive(a)
+  find_work(a, b)
+  hopper_load.start(a)
   pdl.wait()
   pdl.launch_dependents()
-  hopper_load.ask(a)
   local out = label "out"
   if b then read_box(a, b, box) end
-  hopper_bounds.find(a, b)
-  hopper.meet(a)
-  if b then leave_if_dead(a, out) end
-  if shape.clusters > 1 then leave_if_idle(a, out) end
+  leave_if_idle(a, out)
   roles(a)
-  join(a)
   hopper.part()
 | $(out):
 |   ret;
@@ -172,14 +182,14 @@ function hopper_decode.emit()
   local alone = spec.dcp == 1
 |.extern .shared .align 1024 .b8 dynamic_shared[];
   main(alone, not alone and include "lib/box")
-  if shape.clusters == 1 then return end
+  if DEALT or shape.splits == 1 then return end
   local attend_reduce = include "lib/attend_reduce"
-  local plan = attend_reduce.plan(shape.clusters)
+  local plan = attend_reduce.plan(shape.splits)
   kernel { name = "mla_decode_reduce", grid = { shape.rows, shape.requests, plan.slices }, block = { plan.threads },
            params = { "workspace", "rows", "rows_lse" } }
   pdl.wait()
   pdl.launch_dependents()
-  attend_reduce.reduce(shape.rows, shape.clusters, plan, hopper_join.WHOLE)
+  attend_reduce.reduce(shape.rows, shape.splits, plan, hopper_out.WHOLE)
 |   ret;
 end
 

@@ -7,12 +7,12 @@ local PAGES = shape.TILE // shape.PAGE                  -- of a tile
 local BATCH = 32 // PAGES                               -- tiles whose page ids the warp holds
 local WHOLE = shape.PAGE == 64                          -- one copy takes all the tile's latents of this CTA
 
--- One tensor copy of a map to `to`; c: coordinates, x first.
+-- One tensor copy of a map to `to`; c: coordinates, x first. Before the wait only tiles of older steps are asked for.
 local function copy(map, c, to, bar, mask)
   local names = {}
   for i, value in ipairs(c) do names[i] = tostring(value) end
 |   cp.async.bulk.tensor.$(#c)d.shared::cluster.global.mbarrier::complete_tx::bytes$(mask and ".multicast::cluster" or "")
-|       [$(to)], [$(map), {$(table.concat(names, ", "))}], [$(bar)]$(mask and ", " .. tostring(mask) or "");
+|       [$(to)], [$(map), {$(table.concat(names, ", "))}], [$(bar)]$(mask and ", " .. tostring(mask) or "");   // const_input
 end
 
 -- One thread: the tile's bytes (pages[i]) -> the stage at `stage`; this CTA's half where there is a pair.
@@ -62,7 +62,7 @@ local function batch(a, id, from)
   scope(function()
     local entry, place, at, pages = b32 "entry", b32 "place", b64 "at", b32 "pages"
 |   shr.u32        $(entry), $(a.lane), $(math.tointeger(math.log(PAGES, 2)));
-|   mad.lo.u32     $(entry), $(entry), $(a.step), $(from);
+|   mad.lo.u32     $(entry), $(entry), $(a.live), $(from);
 |   mul.lo.u32     $(entry), $(entry), $(PAGES);
     if PAGES > 1 then
       scope(function()
@@ -76,104 +76,124 @@ local function batch(a, id, from)
 |   mad.lo.u32     $(place), $(a.request), $(pages), $(entry);
 |   ld.param.u64   $(at), [$(param.block_table)];
 |   mad.wide.u32   $(at), $(place), 4, $(at);
-|   ld.global.u32  $(id), [$(at)];
+|   ld.global.u32  $(id), [$(at)];   // const_input
   end)
 end
 
--- The page of the CTA's first tile, asked for before the request's length is known: an entry of the table's row in any case.
-function hopper_load.ask(a)
-  if PAGES > 1 then return end
-  a.first_page = b32("first_page", "page of tile `split`, if there is such a tile")
-  scope(function()
-    local entry, place, at, pages, last_ = b32 "entry", b32 "place", b64 "at", b32 "pages", b32 "last_"
-|   ld.param.u32   $(pages), [$(param.max_pages)];
-|   sub.u32        $(last_), $(pages), 1;
-|   min.u32        $(entry), $(a.split), $(last_);
-|   mad.lo.u32     $(place), $(a.request), $(pages), $(entry);
-|   ld.param.u64   $(at), [$(param.block_table)];
-|   mad.wide.u32   $(at), $(place), 4, $(at);
-|   ld.global.u32  $(a.first_page), [$(at)];
-  end)
+-- State of the producer warp, from before the wait to its end.
+function hopper_load.open(a)
+  local p = { t = b32("fill", "tile to ask for"), id = b32("id", "page of this lane"), next = b32("next", "of the batch after"),
+              index = b32("index", "in the batch"), stage = b32("fill_stage", "stage to fill"), parity = b32("fill_parity", "of its FREE"),
+              early = b32("early", "tiles asked for before the wait") }
+  a.fill = p
 end
 
--- The producer: warp 0, tile a.split and every a.step-th before a.last. No tiles: nothing is done.
-function hopper_load.run(a)
-  section "producer: one warp fills the ring"
+-- Tiles p.t, p.t + live, ... before `limit`. early: the ring is empty, nobody frees stages yet.
+local function fill(a, p, limit, early)
   local again, out = label "fill", label "filled"
   scope(function()
-    local t, id, next, index, stage, parity = b32 "t", b32("id", "page of this lane"), b32 "next", b32("index", "in the batch"), b32("ring", "stage"), b32 "parity"
-    local pages, leader, end_ = b32("pages", PAGES), pred "leader", pred "end"
+    local pages, leader, over = b32("pages", PAGES), pred "leader", pred "over"
     local at, bar, skip = b32 "at", b32 "bar", label "not_leader"
-|   setp.ne.u32    $(end_), $(a.warp), 0;
-|   setp.ge.or.u32 $(end_), $(a.split), $(a.last), $(end_);
-| @$(end_) bra     $(out);
 |   setp.eq.u32    $(leader), $(a.lane), 0;
-|   mov.u32        $(t), $(a.split);
-|   mov.u32        $(index), 0;
-|   mov.u32        $(stage), 0;
-|   mov.u32        $(parity), 1;                        // the ring is free at first
-    if PAGES == 1 then
-      local late = label "first_asked"
-| @!$(leader) bra  $(late);
-      mbarrier.expect(a.memory, shape.FULL, shape.STAGE)
-      scope(function()
-        local first_bar = b32 "first_bar"
-|   add.u32        $(first_bar), $(a.memory), $(shape.FULL);
-        tile(a, { [0] = a.first_page }, a.memory, first_bar)
-      end)
-| $(late):
-|   bar.warp.sync  0xffffffff;
-|   add.u32        $(t), $(t), $(a.step);
-|   mov.u32        $(stage), 1;
-|   setp.ge.u32    $(end_), $(t), $(a.last);
-| @$(end_) bra     $(out);
-    end
-    batch(a, id, t)
-    scope(function()
-      local from = b32 "from"
-|   mad.lo.u32     $(from), $(a.step), $(BATCH), $(t);
-      batch(a, next, from)
-    end)
+|   setp.ge.u32    $(over), $(p.t), $(limit);
+| @$(over) bra     $(out);
 | $(again):
-    for p = 0, PAGES - 1 do
+    for i = 0, PAGES - 1 do
       scope(function()
         local lane = b32 "from_lane"
-|   mad.lo.u32     $(lane), $(index), $(PAGES), $(p);
-|   shfl.sync.idx.b32 $(pages[p]), $(id), $(lane), 31, 0xffffffff;
+|   mad.lo.u32     $(lane), $(p.index), $(PAGES), $(i);
+|   shfl.sync.idx.b32 $(pages[i]), $(p.id), $(lane), 31, 0xffffffff;
       end)
     end
 | @!$(leader) bra  $(skip);
-|   mad.lo.u32     $(at), $(stage), $(shape.STAGE), $(a.memory);
-|   mad.lo.u32     $(bar), $(stage), 8, $(a.memory);
+|   mad.lo.u32     $(at), $(p.stage), $(shape.STAGE), $(a.memory);
+|   mad.lo.u32     $(bar), $(p.stage), 8, $(a.memory);
 |   add.u32        $(bar), $(bar), $(shape.FULL);
-    mbarrier.wait(bar, shape.FREE - shape.FULL, parity, shape.pair > 1)
+    if not early then mbarrier.wait(bar, shape.FREE - shape.FULL, p.parity, shape.pair > 1) end
     mbarrier.expect(bar, 0, shape.STAGE)
     tile(a, pages, at, bar)
 | $(skip):
 |   bar.warp.sync  0xffffffff;
-|   add.u32        $(stage), $(stage), 1;
-|   setp.eq.u32    $(end_), $(stage), $(shape.stages);
-|   selp.b32       $(stage), 0, $(stage), $(end_);
-    scope(function()
-      local flip = b32 "flip"
-|   selp.b32       $(flip), 1, 0, $(end_);
-|   xor.b32        $(parity), $(parity), $(flip);
-    end)
-|   add.u32        $(index), $(index), 1;
-|   add.u32        $(t), $(t), $(a.step);
-    local same = label "same_batch"
-|   setp.ne.u32    $(end_), $(index), $(BATCH);
-| @$(end_) bra     $(same);
-|   mov.u32        $(index), 0;
-|   mov.u32        $(id), $(next);
-    scope(function()
-      local from = b32 "from"
-|   mad.lo.u32     $(from), $(a.step), $(BATCH), $(t);
-      batch(a, next, from)
-    end)
+    a.next(p.stage, p.parity, shape.stages)
+|   add.u32        $(p.index), $(p.index), 1;
+|   add.u32        $(p.t), $(p.t), $(a.live);
+    if early then
+|   add.u32        $(p.early), $(p.early), 1;
+    else
+      local same = label "same_batch"
+|   setp.ne.u32    $(over), $(p.index), $(BATCH);
+| @$(over) bra     $(same);
+|   mov.u32        $(p.index), 0;
+|   mov.u32        $(p.id), $(p.next);
+      scope(function()
+        local from = b32 "from"
+|   mad.lo.u32     $(from), $(a.live), $(BATCH), $(p.t);
+        batch(a, p.next, from)
+      end)
 | $(same):
-|   setp.lt.u32    $(end_), $(t), $(a.last);
-| @$(end_) bra     $(again);
+    end
+|   setp.lt.u32    $(over), $(p.t), $(limit);
+| @$(over) bra     $(again);
+  end)
+| $(out):
+end
+
+-- Warp 0, before the wait: as many stages as hold keys of older steps alone. They are what they were when the kernel before this one
+-- began, or earlier: only rows of this step's tokens are written in it.
+function hopper_load.start(a)
+  section "before the wait: page ids, and key tiles of older steps"
+  local p, out = a.fill, label "started"
+  scope(function()
+    local idle, limit, most, from = pred "idle", b32 "limit", b32 "most_", b32 "from"
+|   mov.u32        $(p.early), 0;
+|   setp.ne.u32    $(idle), $(a.warp), 0;
+|   setp.ge.or.u32 $(idle), $(a.split), $(a.last), $(idle);
+| @$(idle) bra     $(out);
+|   mov.u32        $(p.t), $(a.split);
+|   mov.u32        $(p.index), 0;
+|   mov.u32        $(p.stage), 0;
+|   mov.u32        $(p.parity), 1;                       // the ring is free at first
+    batch(a, p.id, p.t)
+|   mad.lo.u32     $(from), $(a.live), $(BATCH), $(p.t);
+    batch(a, p.next, from)
+|   mad.lo.u32     $(most), $(a.live), $(shape.stages), $(p.t);
+|   min.u32        $(limit), $(a.old), $(most);
+    fill(a, p, limit, true)
+  end)
+| $(out):
+end
+
+-- The box is dead: nobody takes what was asked for; it has to be there before the CTA ends.
+local function drain(a, p)
+  local none, again = label "not_dead", label "drain"
+  scope(function()
+    local dead, bar, more = pred "dead_", b32 "bar", pred "more"
+|   setp.ne.u32    $(dead), $(a.dead), 0;
+|   setp.ne.and.u32 $(dead), $(p.early), 0, $(dead);
+| @!$(dead) bra    $(none);
+|   mov.u32        $(bar), $(a.memory);
+| $(again):
+    mbarrier.wait(bar, shape.FULL, 0)
+|   add.u32        $(bar), $(bar), 8;
+|   sub.u32        $(p.early), $(p.early), 1;
+|   setp.ne.u32    $(more), $(p.early), 0;
+| @$(more) bra     $(again);
+  end)
+| $(none):
+end
+
+-- Warp 0, after the wait: tile a.split and every a.live-th before a.last.
+function hopper_load.run(a)
+  section "producer: one warp fills the ring"
+  local p, out = a.fill, label "produced"
+  scope(function()
+    local idle = pred "idle"
+|   setp.ne.u32    $(idle), $(a.warp), 0;
+| @$(idle) bra     $(out);
+    if a.boxed then drain(a, p) end
+|   setp.ge.u32    $(idle), $(a.split), $(a.last);
+| @$(idle) bra     $(out);
+    fill(a, p, a.last, false)
   end)
 | $(out):
 end

@@ -5,8 +5,10 @@ local attend_out = include "lib/attend_out"
 local hopper_out = {}
 local SUMS = shape.n // 2
 
--- lse := log2(l) + m' - 8, -inf where the row saw no key; scale := output_scale / l, or 0.
-local function close_row(a, row, lse, scale, seen)
+hopper_out.WHOLE = "0xffffffff"                        -- LSE of split 0 in the workspace: the row is written, there is no more to add
+
+-- lse := log2(l) + m' - 8, -inf where the row saw no key; scale := `by` / l, or 0. by: a register or nil: output_scale.
+function hopper_out.close_row(a, row, lse, scale, seen, by)
   scope(function()
     local at, top, sum = b32 "at", f32 "top_", f32 "sum_"
 |   mad.lo.u32     $(at), $(row), 4, $(a.memory);
@@ -21,11 +23,29 @@ local function close_row(a, row, lse, scale, seen)
     end
     if scale then
 |   rcp.rn.f32     $(scale), $(sum);
+      if not by then
 |   ld.param.f32   $(top), [$(param.output_scale)];
-|   mul.rn.f32     $(scale), $(scale), $(top);
+      end
+|   mul.rn.f32     $(scale), $(scale), $(by or top);
 |   selp.f32       $(scale), $(scale), 0f00000000, $(seen);
     end
   end)
+end
+
+-- A split that has nothing to do says so to the reducer: LSE -inf.
+function hopper_out.idle(a)
+  local none = label "no_idle_row"
+  scope(function()
+    local all, skip, at, lse_at, never = b32 "all", pred "skip", b64 "at", b64 "lse_at", f32 "never"
+|   add.u32        $(all), $(a.thread), $(a.row0);
+|   setp.ge.u32    $(skip), $(a.thread), $(shape.n);
+|   setp.ge.or.u32 $(skip), $(all), $(shape.rows), $(skip);
+| @$(skip) bra     $(none);
+    attend_out.workspace_row(a, at, lse_at, all, a.split)
+|   mov.f32        $(never), 0fff800000;
+|   st.global.f32  [$(lse_at)], $(never);
+  end)
+| $(none):
 end
 
 -- The LSE of the CTA's rows: threads 0 .. n - 1 of the first PV warpgroup.
@@ -38,7 +58,7 @@ local function ends(a, partial, mark)
 |   setp.ge.u32    $(skip), $(row), $(shape.n);
 |   setp.ge.or.u32 $(skip), $(all), $(shape.rows), $(skip);
 | @$(skip) bra     $(none);
-    close_row(a, row, lse, nil, seen)
+    hopper_out.close_row(a, row, lse, nil, seen)
     if mark then
       attend_out.workspace_row(a, at, lse_at, all, a.split)
 |   st.global.b32  [$(lse_at)], $(mark);
@@ -73,7 +93,7 @@ function hopper_out.store(a, acc, partial, mark)
 |   mad.lo.u32     $(row), $(a.quarter), 2, $(8 * i + e);
 |   add.u32        $(all), $(row), $(a.row0);
 |   setp.lt.u32    $(live), $(all), $(shape.rows);
-          close_row(a, row, nil, scale, seen)
+          hopper_out.close_row(a, row, nil, scale, seen)
           if partial then
             attend_out.workspace_row(a, at, lse_at, all, a.split)
 |   and.pred       $(live), $(live), $(seen);

@@ -39,10 +39,8 @@ local function load_query(a)
     local live, more, again = pred "live", pred "more", label "query_row"
     if a.boxed then
       scope(function()
-        local parity = b32 "parity_"
-|   ld.shared.u32  $(parity), [$(a.memory)+$(shape.WORD)];
 |   ld.param.u64   $(base), [$(param.q_box)];
-        include("lib/mailbox").q_parity(base, base, parity)
+        include("lib/mailbox").q_parity(base, base, a.parity)
       end)
     else
 |   ld.param.u64   $(base), [$(param.query)];
@@ -249,7 +247,7 @@ local function ends(a)
   end)
 end
 
--- The softmax warpgroup, tile a.split and every a.step-th before a.last.
+-- The softmax warpgroup, tile a.split and every a.live-th before a.last.
 function hopper_score.run(a)
   section "softmax warpgroup"
   scope(function()
@@ -289,7 +287,7 @@ function hopper_score.run(a)
 | $(skip):
     a.next(stage, parity, shape.stages)
     a.next(slot, free, 2)
-|   add.u32        $(t), $(t), $(a.step);
+|   add.u32        $(t), $(t), $(a.live);
 |   setp.lt.u32    $(idle), $(t), $(a.last);
 | @$(idle) bra     $(again);
 | $(over):

@@ -9,10 +9,10 @@ shape.groups = ceil_div(shape.rows, 64)
 if shape.groups > 1 then shape.groups = round_up(shape.groups, 2) end
 shape.n = round_up(ceil_div(shape.rows, shape.groups), 8)
 shape.pair = shape.groups > 1 and 2 or 1                -- CTAs that load one tile together
--- Splits of a request; so many neighbours are a cluster, which adds its sums up (runtime/spec_plan.c plans both).
-shape.splits, shape.share = spec.planned_splits, spec.planned_share
-shape.clusters = shape.splits // shape.share            -- of a request
-shape.LEAST = 1                                         -- key tiles of a CTA before another cluster helps
+-- Who works on a request. columns > 0 (splits=auto): columns of CTAs that the kernel deals out to the requests by their lengths; they
+-- add up what they found by themselves (lib/hopper_meet). Else `splits` CTAs each; a reducer adds them up where there are several.
+shape.columns, shape.splits = spec.planned_columns, spec.planned_splits
+shape.most = shape.columns > 0 and shape.columns or shape.splits   -- splits that a request may have
 shape.warps = ceil_div(shape.n, 16)                     -- softmax warps that have rows
 shape.sets = shape.n <= 16 and 4 or shape.n <= 32 and 2 or 1   -- sets of FP8 sums of PV in flight
 shape.registers = { 32, 96, 192 }                       -- a thread: producer, softmax, each PV warpgroup: 512 in all; no spills
@@ -27,7 +27,8 @@ shape.SCALE = shape.P + 2 * 4096                        -- [2][64] F32: what old
 shape.FLAG = shape.SCALE + 512                          -- [2][4] U32: a warp's scales are to be used
 shape.END = shape.FLAG + 32                             -- [64] m', then [64] l
 shape.WORD = shape.END + 512                            -- parity, dead
-shape.BARRIERS = shape.WORD + 16
+shape.PLAN = shape.WORD + 16                            -- request, split, live | total, length
+shape.BARRIERS = shape.PLAN + 32
 local place = shape.BARRIERS
 local function barriers(count)
   local at = place

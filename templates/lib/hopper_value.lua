@@ -216,7 +216,7 @@ function hopper_value.run(a, acc)
   tile(a, acc, t, stage, slot, full, ready)
   a.next(stage, full, shape.stages)
   a.next(slot, ready, 2)
-|   add.u32        $(t), $(t), $(a.step);
+|   add.u32        $(t), $(t), $(a.live);
 |   setp.lt.u32    $(more), $(t), $(a.last);
 | @$(more) bra     $(again);
 | $(over):
