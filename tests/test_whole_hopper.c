@@ -1,5 +1,5 @@
 /* test_whole_hopper.c - the whole layer on the CPU device with mla_decode's form for sm_90a (pv=fp8: TMA, wgmma,
- * clusters): as test_whole.c, over what that form does differently: row groups, pairs, clusters of splits, the ring.
+ * columns): as test_whole.c, over what that form does differently: row groups, pairs, splits that meet, the ring.
  * Judges: tools/layer_judge.h. */
 #include <tests/whole.h>
 
@@ -42,14 +42,28 @@ static const char *const layers[] = {
     "heads=40 dcp=2 page=32 splits=1 gap=64 context=150",
     "heads=48 dcp=2 page=64 splits=1 gap=1024 context=150",
     "heads=2 dcp=2 cap=100 qh=7 gap=16 context=70,1 steps=6",
-    /* splits: one, a cluster of two, a cluster of eight, clusters that have nothing to do, more splits than tiles */
+    /* splits of the caller's: few, more than tiles */
     "heads=4 dcp=1 splits=2 context=700,1,64",
-    "heads=16 dcp=1 splits=8 context=1500",
-    "heads=16 dcp=1 splits=24 context=2500",
-    "heads=16 dcp=1 splits=auto context=700",
     "heads=64 dcp=1 splits=3 context=300,64",
     "heads=2 dcp=2 splits=5 context=700,1,64 steps=3",
     "heads=2 dcp=2 splits=256 context=300,1",
+    /* columns dealt out in the kernel: few and many splits of a request, several owners of a pair of rows and several
+     * pairs of an owner, columns without work, one more than requests, more requests than a warp has lanes, pairs */
+    "heads=4 dcp=1 splits=auto sms=8 context=700,1,64",
+    "heads=16 dcp=1 splits=auto sms=132 context=1500",
+    "heads=1 dcp=1 splits=auto sms=132 context=8500",
+    "heads=64 dcp=1 splits=auto sms=7 context=300,64",
+    "heads=56 dcp=1 splits=auto sms=3 context=150,64",
+    "heads=2 dcp=2 splits=auto sms=9 context=700,1,64 steps=3",
+    "heads=2 dcp=2 splits=auto sms=3 context=300,1 steps=3",
+    "heads=2 dcp=1 splits=auto sms=36 "
+    "context=1,65,3,0,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,300,64",
+    "heads=40 dcp=2 splits=auto sms=12 page=16 context=300,64",
+    "heads=24 dcp=2 q=4 splits=auto sms=132 context=300,130",
+    "heads=2 dcp=2 splits=auto sms=16 context=0,140,0,1 batch=6 steps=3",
+    "heads=2 dcp=2 splits=auto sms=16 q=2 interleave=16 page=16 nan=4 context=5,170 steps=3",
+    "heads=2 dcp=2 splits=auto sms=16 sigma=30 context=300,20 steps=3",
+    "heads=16 dcp=1 splits=auto sms=20 mean=1 context=1500",
     /* a ring that goes round: more tiles than stages */
     "heads=4 dcp=1 splits=1 context=1000",
     "heads=64 dcp=1 splits=1 context=400",

@@ -62,7 +62,7 @@ static dcpk_status make_weights(struct layer_run *run, int32_t r, dcpk_error *er
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs && status == DCPK_OK; i++) {
         status = upload(run, r, inputs[i].from, inputs[i].bytes, inputs[i].address, error);
     }
-    if (status == DCPK_OK && workspace > 0)
+    if (status == DCPK_OK && workspace > 0 && spec.pv == DCPK_PV_FP8 && spec.splits == 0)
         status = dcpk_workspace_arm(run->group.rank[r].device, rank->workspace, workspace, error);
     return status;
 }
