@@ -265,7 +265,7 @@ sync_fn sync_registers;                                                     /* e
 void registers_gone(struct exec *x);                                        /* the warp has exited */
 void registers_describe(const struct exec *x, char *text, size_t capacity); /* what it waits for, if it does */
 sync_fn sync_barrier, sync_warp, sync_shfl, sync_vote, sync_match, sync_redux, sync_elect, sync_mma, sync_ldmatrix,
-    sync_stmatrix;
+    sync_stmatrix, sync_wmma, sync_wmma_memory;
 
 /* exec_lanes.h, compiled for two instruction sets. */
 enum lane_op {
