@@ -9,10 +9,16 @@
 
 void driver_reset(struct world *world) {
     const void *object;
+    executables_forget(world);
+    graphs_forget(world);
+    objects_forget(world);
     for (size_t at = 0; (object = handle_any(world, HANDLE_LIBRARY, &at)) != NULL;)
         library_free(world, (struct library *)(uintptr_t)object);
-    for (size_t at = 0; (object = handle_any(world, HANDLE_EVENT, &at)) != NULL;)
+    for (size_t at = 0; (object = handle_any(world, HANDLE_EVENT, &at)) != NULL;) {
+        mark_drop((struct event *)(uintptr_t)object);
         free((void *)(uintptr_t)object);
+    }
+    captures_forget(world);
     for (size_t at = 0; (object = handle_any(world, HANDLE_MEMORY, &at)) != NULL;) {
         struct memory *memory = (struct memory *)(uintptr_t)object;
         if (memory->multicast) free(memory->multicast->parts);

@@ -4,7 +4,7 @@
  * every cu* call; waiting calls give it up between rounds), no threads of its own: device work runs inside the caller's
  * synchronising calls. Files: world_state (options, life), world_memory (addresses), world_access (loads and stores),
  * world_wire (late stores), world_grid (CTAs on SMs), world_stream (order of work), world_schedule (who steps next),
- * world_report. */
+ * world_graph (launched graphs), world_report. */
 #ifndef DCPK_CPU_WORLD_H
 #define DCPK_CPU_WORLD_H
 
@@ -159,18 +159,38 @@ struct device {
 };
 
 /* ---- streams ------------------------------------------------------------------------------------ */
-enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_RECORD, OP_WAIT };
+enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_RECORD, OP_WAIT, OP_GRAPH, OP_EMPTY };
 enum op_state { OP_QUEUED, OP_STARTED, OP_DONE };
 
 struct event {
     uint64_t recorded; /* record calls so far */
     uint64_t reached;  /* the latest of them that was reached */
     uint64_t time;     /* virtual ns of that */
-    unsigned users;    /* ops that name it */
+    unsigned users;    /* ops and nodes that name it */
     bool destroyed, no_timing;
     int device;
 };
 
+    struct mark *mark; /* driver_capture.c: it was last recorded in a capture; NULL: it was not */
+};
+
+/* What all launches of one executable graph share. Nodes are numbered; a node's needs come before it. */
+struct graph_plan {
+    unsigned users, count; /* users: the executable, its runs */
+    const unsigned *needs; /* of node n: needs[need_end[n - 1]] .. needs[need_end[n] - 1] */
+    const unsigned *need_end;
+    uint64_t launched, finished; /* runs: the next begins when all before it have finished */
+    void *owner;                 /* goes with the last user */
+    void (*drop)(struct world *world, void *owner);
+};
+
+struct graph_run { /* one launch of it */
+    struct graph_plan *plan;
+    struct op *op; /* OP_GRAPH, of the stream it was launched in */
+    uint64_t sequence;
+    unsigned left, users; /* nodes that are not done; ops that name it */
+    bool begun;
+    bool done[]; /* nodes */
 struct op {
     enum op_kind kind;
     enum op_state state;
@@ -193,6 +213,8 @@ struct op {
     unsigned width;
 };
 
+    struct graph_run *run; /* a graph's launch, or one of its nodes; NULL: neither */
+    unsigned node;
 struct stream {
     struct device *device;
     int number; /* 0: default stream */
@@ -204,6 +226,7 @@ struct stream {
     struct stream *next;
 };
 
+    struct capture *capture; /* driver_capture.c: what it is part of; NULL: work is enqueued */
 /* ---- late stores -------------------------------------------------------------------------------- */
 enum word_state { WORD_FREE, WORD_FLYING, WORD_HELD };
 
@@ -295,8 +318,10 @@ struct world {
     struct fault fault;
     char report[sizeof(((struct fault *)0)->text)];
     dcpkcpu_counters counters;
-    uint64_t grid_serial;
-    bool delayed; /* some op waits for a drawn round */
+    uint64_t grid_serial, library_serial, capture_serial, thread_serial;
+    bool delayed;             /* some op waits for a drawn round */
+    struct capture *captures; /* under way; driver_capture.c */
+    struct user_object *dropped; /* whose owners hear of it as the call ends; driver_object.c */
 };
 
 /* world_state.c */
@@ -410,6 +435,7 @@ bool work_done(const void *work);
 
 /* world_schedule.c */
 enum run_end { RUN_DONE, RUN_FAULT, RUN_STALLED, RUN_SLICE_OVER, RUN_RESET };
+void event_leave(struct event *event); /* an op or node that names it goes */
 typedef bool run_done(const void *what);
 enum { RUN_TO_THE_END = 0 };
 /* Runs every device until done(what), a fault, only stalled work, or `rounds` rounds; RUN_TO_THE_END: however many it
@@ -421,6 +447,19 @@ bool warp_can_run(const struct warp *warp);
 
 /* world_repeat.c: at the end of a quiet window; true: every warp that can run goes round in circles. */
 bool world_repeats(struct world *world);
+
+/* world_graph.c */
+bool graph_is_node(const struct op *op); /* not the launch of a graph */
+/* NULL: out of memory. Its maker is a user of it until graph_run_leave. Nothing is launched before graph_run_launch
+ * gives it the OP_GRAPH of a stream. */
+struct graph_run *graph_run_make(struct graph_plan *plan);
+void graph_run_add(struct graph_run *run, struct op *op, unsigned node);
+void graph_run_launch(struct graph_run *run, struct op *op);
+const char *graph_obstacle(const struct op *op); /* of an op with a run; NULL: none */
+void graph_run_begin(struct world *world, struct graph_run *run);
+void graph_node_done(struct world *world, const struct op *op);
+void graph_run_leave(struct world *world, struct graph_run *run);
+void graph_plan_leave(struct world *world, struct graph_plan *plan);
 
 /* world_host.c */
 struct world *host_enter(void); /* a call begins: takes the lock */
