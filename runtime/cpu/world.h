@@ -169,8 +169,6 @@ struct event {
     unsigned users;    /* ops and nodes that name it */
     bool destroyed, no_timing;
     int device;
-};
-
     struct mark *mark; /* driver_capture.c: it was last recorded in a capture; NULL: it was not */
 };
 
@@ -191,6 +189,8 @@ struct graph_run { /* one launch of it */
     unsigned left, users; /* nodes that are not done; ops that name it */
     bool begun;
     bool done[]; /* nodes */
+};
+
 struct op {
     enum op_kind kind;
     enum op_state state;
@@ -211,10 +211,10 @@ struct op {
     uint8_t *staged; /* owned copy of a pageable source, or NULL */
     uint32_t value;  /* fill: width bytes of it, again and again */
     unsigned width;
-};
-
     struct graph_run *run; /* a graph's launch, or one of its nodes; NULL: neither */
     unsigned node;
+};
+
 struct stream {
     struct device *device;
     int number; /* 0: default stream */
@@ -224,9 +224,9 @@ struct stream {
     struct op *first, *last;
     struct op *cursor; /* first queued op */
     struct stream *next;
+    struct capture *capture; /* driver_capture.c: what it is part of; NULL: work is enqueued */
 };
 
-    struct capture *capture; /* driver_capture.c: what it is part of; NULL: work is enqueued */
 /* ---- late stores -------------------------------------------------------------------------------- */
 enum word_state { WORD_FREE, WORD_FLYING, WORD_HELD };
 
@@ -421,6 +421,7 @@ void stream_op_done(struct world *world, struct op *op);
 const char *
 stream_obstacle(const struct stream *stream); /* why its next op cannot start; NULL: it can, or there is none */
 bool stream_idle(const struct stream *stream);
+void event_leave(struct event *event); /* an op or node that names it goes */
 
 /* What a call waits for: the work that was there as it began. Other host threads may add work, destroy the stream or
  * reset the machine meanwhile, so nothing here points to what they can free. */
@@ -432,21 +433,6 @@ struct work {
 struct work stream_work(const struct stream *stream);
 struct work device_work(const struct device *device);
 bool work_done(const void *work);
-
-/* world_schedule.c */
-enum run_end { RUN_DONE, RUN_FAULT, RUN_STALLED, RUN_SLICE_OVER, RUN_RESET };
-void event_leave(struct event *event); /* an op or node that names it goes */
-typedef bool run_done(const void *what);
-enum { RUN_TO_THE_END = 0 };
-/* Runs every device until done(what), a fault, only stalled work, or `rounds` rounds; RUN_TO_THE_END: however many it
- * takes within options.max_rounds. Then, when there are more host threads, the lock is given up between rounds: what
- * may only be looked at under it must be looked at again; after RUN_RESET the machine is another. */
-enum run_end world_run(struct world *world, run_done *done, const void *what, uint64_t rounds);
-void world_progressed(struct world *world);
-bool warp_can_run(const struct warp *warp);
-
-/* world_repeat.c: at the end of a quiet window; true: every warp that can run goes round in circles. */
-bool world_repeats(struct world *world);
 
 /* world_graph.c */
 bool graph_is_node(const struct op *op); /* not the launch of a graph */
@@ -460,6 +446,20 @@ void graph_run_begin(struct world *world, struct graph_run *run);
 void graph_node_done(struct world *world, const struct op *op);
 void graph_run_leave(struct world *world, struct graph_run *run);
 void graph_plan_leave(struct world *world, struct graph_plan *plan);
+
+/* world_schedule.c */
+enum run_end { RUN_DONE, RUN_FAULT, RUN_STALLED, RUN_SLICE_OVER, RUN_RESET };
+typedef bool run_done(const void *what);
+enum { RUN_TO_THE_END = 0 };
+/* Runs every device until done(what), a fault, only stalled work, or `rounds` rounds; RUN_TO_THE_END: however many it
+ * takes within options.max_rounds. Then, when there are more host threads, the lock is given up between rounds: what
+ * may only be looked at under it must be looked at again; after RUN_RESET the machine is another. */
+enum run_end world_run(struct world *world, run_done *done, const void *what, uint64_t rounds);
+void world_progressed(struct world *world);
+bool warp_can_run(const struct warp *warp);
+
+/* world_repeat.c: at the end of a quiet window; true: every warp that can run goes round in circles. */
+bool world_repeats(struct world *world);
 
 /* world_host.c */
 struct world *host_enter(void); /* a call begins: takes the lock */

@@ -186,9 +186,9 @@ void stream_op_done(struct world *world, struct op *op) {
     op->state = OP_DONE;
     if (op->next && op->next->state == OP_STARTED) op->next->launch->grid.predecessor_done = true;
     world->dirty = true;
+    if (graph_is_node(op)) graph_node_done(world, op);
 }
 
-    if (graph_is_node(op)) graph_node_done(world, op);
 static bool drop_done(struct stream *stream) {
     bool any = false;
     while (stream->first && stream->first->state == OP_DONE) {
