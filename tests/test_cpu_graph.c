@@ -469,7 +469,7 @@ static uint32_t host_word;
     X(begin_oddly, cpu_stream_begin_capture(s->idle, 3))                                                               \
     X(end_idle, cpu_stream_end_capture(s->idle, &(cu_graph){NULL}))                                                    \
     X(external_outside, cpu_event_record_flags(s->fresh, s->idle, DRIVER_EVENT_EXTERNAL))                              \
-    X(fill_idle, cpu_fill32_async(s->at, 1, 1, s->idle))
+    X(fill_idle, cpu_fill32_async(s->at + 4, 1, 1, s->idle))
 
 #define X(name, call)                                                                                                  \
     static cu_result name(struct scene *s) {                                                                           \
@@ -774,13 +774,13 @@ START_TEST(external_events_are_nodes) {
         launch(step, 1, 1, s.idle, false, s.at, 0, 1, 0);
         OK(cpu_event_synchronize(done));
         OK(cpu_stream_synchronize(s.idle));
-        ck_assert_uint_eq(word_at(s.at), i == 1 ? 2 : 10);
+        ck_assert_uint_eq(word_at(s.at), i == 1 ? 2 : 18);
     }
     OK(cpu_event_destroy(go));
     OK(cpu_event_destroy(done));
     OK(cpu_graph_launch(exec, s.capturing));
     OK(cpu_stream_synchronize(s.capturing));
-    ck_assert_uint_eq(word_at(s.at), 21);
+    ck_assert_uint_eq(word_at(s.at), 37);
 }
 END_TEST
 

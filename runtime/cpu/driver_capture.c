@@ -379,13 +379,17 @@ cu_result cpu_stream_capture_info(cu_stream stream, int *status, unsigned long l
     return cpu_stream_capture_edges(stream, status, id, graph, dependencies, NULL, count);
 }
 
+/* Of a stream with a handle of its own whatever is current; the default stream is that of the current context. */
 cu_result cpu_stream_context(cu_stream stream, cu_context *context) {
     struct call call;
-    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
-    const struct stream *which = context ? stream_of(&call, stream) : NULL;
-    if (which)
-        *context = which->device;
-    else if (!call.result)
+    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!context)
         call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (handle_is(call.world, stream, HANDLE_STREAM))
+        *context = ((const struct stream *)stream)->device;
+    else if ((call.device = context_current(call.world)) == NULL)
+        call.result = R_CUDA_ERROR_INVALID_CONTEXT;
+    else if (stream_of(&call, stream))
+        *context = call.device;
     return call_end(&call);
 }
