@@ -256,6 +256,7 @@ bool library_load_variables(struct world *world, struct library *library, struct
         }
         memset(mapping->home, 0, mapping->bytes);
         if (variable->initial) memcpy(mapping->home, variable->initial, variable->initial_bytes);
+        written_put(mapping->backing, mapping->home, mapping->bytes, true);
         if (variable->constant) {
             mapping->writable = 0;
             mapping->follows_peers = false;

@@ -41,6 +41,8 @@ struct backing {
     int owner; /* device, or HOST_MEMORY */
     bool live;
     unsigned pending; /* words on their way here */
+    uint8_t *written; /* a bit a byte: somebody has written it; NULL: not kept (world_written.c) */
+    uint64_t *input;  /* of 16 bytes: who reads them as an input; NULL: nobody does */
 };
 
 struct memory; /* a handle of driver_vmm.c */
@@ -364,6 +366,18 @@ void memory_enable_peer(struct world *world, int device, int peer, bool enable);
 void memory_explain(const struct world *world, uint64_t address, uint64_t bytes, int device, bool write, char *text,
                     size_t capacity);
 void memory_name(const struct mapping *mapping, uint64_t address, char *text, size_t capacity);
+
+/* world_written.c: what has been written, and what may not be */
+void written_begin(const struct world *world, struct backing *backing);
+void written_end(struct backing *backing);
+void written_put(const struct backing *backing, const uint8_t *at, uint64_t bytes, bool written);
+/* Bytes were copied: they are as written as their source; from NULL: written by the host. */
+void written_copy(const struct backing *to, const uint8_t *at, const struct backing *from,
+                  const uint8_t *source, uint64_t bytes);
+/* Whether a kernel may write the bytes, where backing->input is kept; false: fault. */
+bool written_permit(const struct world *world, const struct backing *backing, const struct mapping *mapping,
+                    uint64_t address, unsigned bytes, struct fault *fault);
+int memory_mark(struct world *world, uint64_t address, uint64_t bytes, int mark); /* enum dcpkcpu_mark; -1 refused */
 
 /* world_wire.c */
 int wire_begin(struct wire *wire);
