@@ -206,7 +206,8 @@ int op_mbarrier_arrive(struct exec *x, const struct op *o, u32 m) {
         if (o->order == ORDER_RELEASE && o->scope >= SCOPE_CLUSTER)
             world_fence(x->world, x->warp, thread_of(x, l), ORDER_RELEASE, o->scope);
     }
-    return RUN_NEXT;
+    x->warp->told = true;
+    return world_adverse(x->world) ? RUN_STOP : RUN_NEXT;
 }
 
 /* ---- waits ---- */

@@ -98,6 +98,7 @@ struct sm {
 struct watch { /* of a warp: what it polled last (0: nothing), and since when it made no progress */
     uint64_t address, since;
     bool polled, polled_before; /* in this window; in the one before */
+    uint64_t rest_until;        /* turn: the adversary lets others go first */
     uint64_t state, steps;      /* world_repeat.c: its registers once, and how many steps it had made; 0: not kept */
 };
 

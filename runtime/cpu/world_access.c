@@ -175,12 +175,14 @@ void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint
 
 void world_fence(struct world *world, struct warp *warp, unsigned thread, enum order order, enum scope scope) {
     struct resident *source = resident_of(warp);
+    warp->told = true;
     if (!source->pending || order < ORDER_RELEASE || scope < SCOPE_CLUSTER) return;
     wire_land_ordered(world, source, thread);
 }
 
 void world_barrier(struct world *world, struct warp *warp, bool whole_cta) {
     struct resident *source = resident_of(warp);
+    warp->told = true;
     if (!source->pending) return;
     if (whole_cta && source->launch->cluster_ctas > 1)
         wire_land_all(world, source);
