@@ -37,8 +37,8 @@ static double number_of(unsigned kind, const u8 *at) {
 static void number_put(unsigned kind, double value, bool saturates, u8 *to) {
     s64 whole = kind == N_S32 ? (s64)value : 0; /* sums of 8-bit products and a 32-bit c are exact in double */
     if (saturates) whole = whole < INT32_MIN ? INT32_MIN : whole > INT32_MAX ? INT32_MAX : whole;
-    u64 bits = kind == N_S32 ? (u32)(u64)whole
-                             : float_from_double(kind == N_F16 ? FMT_F16 : FMT_F32, value, ROUND_NEAREST);
+    u64 bits =
+        kind == N_S32 ? (u32)(u64)whole : float_from_double(kind == N_F16 ? FMT_F16 : FMT_F32, value, ROUND_NEAREST);
     if (kind == N_F64) memcpy(&bits, &value, 8);
     memcpy(to, &bits, bytes_of(kind));
 }
@@ -75,8 +75,8 @@ static bool move(struct exec *x, const struct op *o, u32 lane, u64 address, u8 *
         return false;
     }
     if (space == SPACE_GLOBAL && store) {
-        bool done = world_store(x->world, x->warp, thread, address, element, bytes, ORDER_WEAK, SCOPE_NONE, &changed,
-                                x->fault);
+        bool done =
+            world_store(x->world, x->warp, thread, address, element, bytes, ORDER_WEAK, SCOPE_NONE, &changed, x->fault);
         x->warp->progressed |= changed;
         return done;
     }

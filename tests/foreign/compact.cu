@@ -1,6 +1,6 @@
-// compact: keeps what passes, in order within a block, by ballots and their counts; blocks take their places by one atomic each.
-extern "C" __global__ void compact(const unsigned *in, unsigned *out, unsigned *places, unsigned *total, unsigned limit) {
-    __shared__ unsigned warps[8], base;
+// compact: keeps what passes, in order, at the front of a block's part, by ballots and their counts; one atomic adds up the counts.
+extern "C" __global__ void compact(const unsigned *in, unsigned *out, unsigned *counts, unsigned *total, unsigned limit) {
+    __shared__ unsigned warps[8];
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, below;
     asm("mov.u32 %0, %%lanemask_lt;" : "=r"(below));
     bool keep = in[i] < limit;
@@ -14,10 +14,9 @@ extern "C" __global__ void compact(const unsigned *in, unsigned *out, unsigned *
             warps[w] = sum;
             sum += count;
         }
-        base = atomicAdd(total, sum);
-        places[2 * blockIdx.x] = base;
-        places[2 * blockIdx.x + 1] = sum;
+        atomicAdd(total, sum);
+        counts[blockIdx.x] = sum;
     }
     __syncthreads();
-    if (keep) out[base + warps[warp] + rank] = in[i];
+    if (keep) out[blockIdx.x * blockDim.x + warps[warp] + rank] = in[i];
 }
