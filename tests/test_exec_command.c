@@ -147,7 +147,7 @@ START_TEST(what_the_device_refuses_is_said_with_the_line_of_the_ptx) {
     sh("sed 's/mul.lo.u32/mul.sideways.u32/' k.ptx >bad.ptx; $dcpk exec bad.ptx --entry nothing");
     expect_failure(1, "PTX line 7: `mul.sideways.u32 %r3, %r1, %r2;`");
     sh("sed 's/call.uni (c), scale/call.uni (c), printf/' k.ptx >bad.ptx; $dcpk exec bad.ptx --entry nothing");
-    expect_failure(1, "PTX line 23");
+    expect_failure(1, "PTX line 24");
     expect_in(last.err, "function `printf` has no body in this PTX");
     sh("printf '\\0\\0\\0\\0' >flag; $dcpk exec k.ptx --entry polls --arg in:flag");
     expect_failure(1, "polls");
