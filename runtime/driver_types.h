@@ -20,6 +20,8 @@ typedef void *cu_library;
 typedef void *cu_kernel;
 typedef void *cu_function;
 typedef void *cu_graph;
+typedef void *cu_graph_node;
+typedef void *cu_graph_exec;
 typedef void *cu_user_object;
 typedef void *cu_green;         /* CUgreenCtx */
 typedef void *cu_resource_desc; /* CUdevResourceDesc */
@@ -70,6 +72,11 @@ enum { /* flags and small enums */
        DRIVER_CAPTURE_NONE = 0,
        DRIVER_CAPTURE_ACTIVE = 1,
        DRIVER_CAPTURE_INVALIDATED = 2,
+       DRIVER_CAPTURE_GLOBAL = 0, /* CUstreamCaptureMode */
+       DRIVER_CAPTURE_THREAD_LOCAL = 1,
+       DRIVER_CAPTURE_RELAXED = 2,
+       DRIVER_EVENT_EXTERNAL = 1, /* of a record or wait: a node of the captured graph */
+       DRIVER_EDGE_PROGRAMMATIC = 1, /* CUgraphDependencyType, and the port of a kernel node */
        DRIVER_USER_OBJECT_NO_SYNC = 1,
        DRIVER_GRAPH_OBJECT_MOVE = 1,
        DRIVER_MEM_PINNED = 1,
@@ -149,6 +156,17 @@ typedef struct cu_multicast_properties { /* CUmulticastObjectProp */
     size_t bytes;
     unsigned long long handle_types, flags;
 } cu_multicast_properties;
+
+typedef struct cu_edge { /* CUgraphEdgeData */
+    unsigned char from_port, to_port, type, reserved[5];
+} cu_edge;
+
+typedef struct cu_instantiate { /* CUDA_GRAPH_INSTANTIATE_PARAMS */
+    unsigned long long flags;
+    cu_stream upload;
+    cu_graph_node wrong_node;
+    int result;
+} cu_instantiate;
 
 typedef struct cu_resource { /* CUdevResource, of type DRIVER_RESOURCE_SM */
     int type;

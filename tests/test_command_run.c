@@ -56,6 +56,9 @@ START_TEST(run_compares_everything_and_a_second_run_starts_no_compiler) {
     expect_code(0);
     expect_in(last.out, "compilers started: 0");
     expect_in(last.out, "mla_decode");
+    sh("$dcpk run heads=2 dcp=2 context=1,9,70 steps=3 --schedule random seed=1 --captured");
+    expect_code(0);
+    expect_in(last.out, "compilers started: 0");
 }
 END_TEST
 
@@ -176,6 +179,10 @@ START_TEST(words_that_contradict_each_other_are_refused) {
     expect_failure(2, "--event-ordered is poll=0 split=1");
     sh("$dcpk run --form wait poll=1");
     expect_failure(2, "--form wait is poll=0");
+    sh("$dcpk run --captured --event-ordered heads=1 dcp=2 context=3");
+    expect_failure(1, "not on the CPU device, which has a device for each rank");
+    sh("$dcpk run --captured parity=arg");
+    expect_failure(2, "with parity=arg a graph fits one parity");
     sh("$dcpk run model=kimi-k3");
     expect_failure(2, "tp is 1 unless tp=N");
 }

@@ -232,7 +232,7 @@ static const struct {
     {COPY("0") "bar.sync 0; " OTHER "st.shared.u32 [v], t;", {"write " UNFINISHED, "neither committed"}},
     {COPY("0") "cp.async.wait_all; " NEXT GET, {"read " UNSEEN, "thread (1,0,0)"}},
     {COPY("0") "cp.async.wait_all; " MATRIX, {"read " UNSEEN}},
-    {"setp.lt.u32 q, t, 32; @q bra W; " COPY("0") "cp.async.wait_all; bar.arrive 1, 64; exit; W: " OTHER
+    {"setp.lt.u32 q, t, 32; @q bra W; " COPY("0") "cp.async.wait_all; bar.arrive 1, 64; bar.sync 0; exit; W: " OTHER
                                                   "bar.sync 2, 32; bar.sync 2, 32; nanosleep.u32 9; L: "
                                                   "ld.volatile.shared.u32 u, [v]; setp.eq.u32 q, u, 0; @q bra L;",
      {"read "}},

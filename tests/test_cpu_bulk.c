@@ -156,9 +156,14 @@ static const struct outcome sights[] = {
     {BY_WARP_0 "bar.arrive 1, 64; ret; OTHER: " PS "bar.sync 1, 64; " OTHER_READS, NULL, 0x01000083},
     {BY_WARP_0 "mbarrier.arrive.shared.b64 _, [bars+8]; ret; OTHER: " PS WAIT("V", "bars+8", "0") OTHER_READS, NULL,
      0x01000083},
-    {BY_WARP_0 "bar.sync 1; ret; OTHER: " PS SPIN OTHER_READS "bar.sync 1;", "of shared bytes that a bulk copy", 0},
+    {"@p mbarrier.init.shared.b64 [bars], 1; bar.sync 0; " PS "setp.lt.u32 pr, t, 32; @!pr bra OTHER; @p " EXPECT(
+         "1024") "@p " LOAD("tile", "I", "1024") "bar.arrive 2, 64; " WAITED
+                                                 "bar.sync 1; ret; OTHER: bar.sync 2, 64; " SPIN OTHER_READS
+                                                 "bar.sync 1;",
+     "of shared bytes that a bulk copy", 0},
     {"@p mbarrier.init.shared.b64 [bars], 1; bar.sync 0; @p " EXPECT("1024") "@p " LOAD("tile", "I", "1024") PS
-     "setp.lt.u32 pr, t, 32; @!pr bra OTHER; " WAITED "bar.sync 1; ret; OTHER: " SPIN OTHER_READS "bar.sync 1;",
+     "bar.sync 2; setp.lt.u32 pr, t, 32; @!pr bra OTHER; " WAITED "bar.sync 1; ret; OTHER: " SPIN OTHER_READS
+     "bar.sync 1;",
      "of shared bytes that a bulk copy", 0},
     /* a relaxed wait orders nothing; a fence behind it does */
     {"@p mbarrier.init.shared.b64 [bars], 1; bar.warp.sync -1; @p " EXPECT("1024") "@p " LOAD("tile", "I", "1024") PS
@@ -204,7 +209,7 @@ END_TEST
 /* The source is written over while a copy of 256 bytes flies; all words were 1 before. */
 START_TEST(the_adversary_lands_rows_at_moments_of_their_own) {
     unsigned mixed = 0, seen[6] = {0};
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= 160; seed++) {
         prepare(adverse(1, 1, seed));
         OK(run(ALONE
                "mov.u32 u, 1; mov.u32 x, 0; mov.u64 A, I;\n"

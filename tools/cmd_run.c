@@ -24,6 +24,7 @@ enum {
     OPT_FORM,
     OPT_ORDERED,
     OPT_SHARES,
+    OPT_CAPTURED,
     OPT_SAVE,
     OPT_INJECT,
     OPT_JSON,
@@ -38,6 +39,8 @@ static const struct option_row options[] = {
                      "kernel by kernel over all ranks, poll=0 split=1: ranks may share a GPU"},
     [OPT_SHARES] = {"shares", 0, NULL,
                     "ranks beyond the GPUs take equal shares of the multiprocessors (green contexts)"},
+    [OPT_CAPTURED] = {"captured", 0, NULL,
+                      "all steps in one graph a rank (one in all: --event-ordered), launched twice"},
     [OPT_SAVE] = {"save", 0, "CASE", "write the last step as a case file, with the reference's results"},
     [OPT_INJECT] = {"inject", 0, "[=cache|qkv|gate|weight|table]", "flip one bit of an input on the device"},
     [OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
@@ -176,6 +179,10 @@ static enum exit_code fill_keys(const struct command_line *line, dcpk_gen *gen, 
         if (keys->poll == DCPK_UNSET) keys->poll = 0;
         if (keys->split == DCPK_UNSET) keys->split = 1;
     }
+    if (line->values[OPT_CAPTURED] != NULL && keys->parity == DCPK_PARITY_ARG)
+        return usage_error(line,
+                           "--captured launches its graph twice, and with parity=arg a graph fits one parity: leave "
+                           "parity out");
     bool standard = preset->model == NULL && keys->heads == DCPK_UNSET;
     if (standard) *preset = (struct preset){"kimi-k3", 8};
     if (standard && keys->splits == DCPK_UNSET) keys->splits = 2;
@@ -363,6 +370,13 @@ static void progress(const char *what, const struct run_plan *plan) {
                 plan->make.steps, plan->make.batch, plan->make.heads, plan->make.dcp, mib);
 }
 
+static dcpk_status run_steps(const struct command_line *line, struct layer_run *run, int32_t steps, dcpk_error *error) {
+    enum { LAUNCHES = 2 };
+    if (line->values[OPT_CAPTURED] == NULL) return layer_run_all(run, error);
+    dcpk_status status = layer_run_graph(run, 0, steps, LAUNCHES, error);
+    return status == DCPK_OK ? layer_run_read(run, error) : status;
+}
+
 static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen, struct run_plan *plan, double begin) {
     struct layer_run_options wanted;
     struct layer_run *run = NULL;
@@ -396,7 +410,7 @@ static enum exit_code run_plan_on(const struct command_line *line, dcpk_gen *gen
     if (layer_run_open(&wanted, layer, &run, &error) != DCPK_OK) {
         complain_error(&error);
         code = device_choice_exit(gen, &plan->choice, &error);
-    } else if (layer_run_all(run, &error) != DCPK_OK || layer_run_time(run, &error) != DCPK_OK) {
+    } else if (run_steps(line, run, layer->step_count, &error) != DCPK_OK || layer_run_time(run, &error) != DCPK_OK) {
         complain_error(&error);
         code = EXIT_WORK;
     } else {

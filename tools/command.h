@@ -26,7 +26,7 @@ struct option_row {
     const char *argument;
     const char *help;
 };
-enum { MAX_OPTIONS = 24 };
+enum { MAX_OPTIONS = 24, MAX_MANY = 128 };
 
 struct command_line;
 struct command {
@@ -45,6 +45,8 @@ struct command {
 struct command_line {
     const struct command *command;
     const char *values[MAX_OPTIONS];
+    const char *many[MAX_MANY]; /* arguments of the option whose argument ends in "...", in order: it may be repeated */
+    size_t many_count;
     char **words;
     int word_count;
 };

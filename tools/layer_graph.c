@@ -107,9 +107,11 @@ static dcpk_status check_one_device(const struct layer_run *run, dcpk_error *err
         status = dcpk_device_get_info(run->group.rank[r].device, &info, error);
         if (status == DCPK_OK && info.ordinal != first.ordinal) {
             status = tool_fail(error, DCPK_E_ARG,
-                               "ranks %d and 0 are on devices %d and %d: a phased run is captured "
-                               "into one stream, so name one device",
-                               r, info.ordinal, first.ordinal);
+                               "ranks %d and 0 are on devices %d and %d: an event-ordered run is captured into one "
+                               "stream, so %s",
+                               r, info.ordinal, first.ordinal,
+                               strcmp(info.kind, "cpu") == 0 ? "not on the CPU device, which has a device for each rank"
+                                                             : "name one device");
         }
     }
     return status;

@@ -36,6 +36,12 @@ static void translate(const struct command *command, char *letters, struct optio
     longs[n] = (struct option){NULL, 0, NULL, 0};
 }
 
+/* "KIND:VALUE...", but not the list "A,...". */
+static bool may_repeat(const struct option_row *row) {
+    size_t length = row->argument != NULL ? strlen(row->argument) : 0;
+    return length > 4 && strcmp(row->argument + length - 3, "...") == 0 && row->argument[length - 4] != ',';
+}
+
 bool options_read(const struct command *command, int argc, char **argv, struct command_line *line,
                   enum exit_code *code) {
     char letters[2 * MAX_OPTIONS + 4];
@@ -62,6 +68,12 @@ bool options_read(const struct command *command, int argc, char **argv, struct c
         }
         size_t row = c >= FIRST_LONG ? (size_t)(c - FIRST_LONG) : find_letter(command, c);
         line->values[row] = optarg != NULL ? optarg : "";
+        if (!may_repeat(&command->options[row])) continue;
+        if (line->many_count == MAX_MANY) {
+            *code = usage_error(line, "--%s more than %d times", command->options[row].name, MAX_MANY);
+            return false;
+        }
+        line->many[line->many_count++] = optarg;
     }
     line->words = argv + optind;
     line->word_count = argc - optind;

@@ -33,6 +33,15 @@ enum dcpkcpu_schedule {
                           late, cp.async landing anywhere up to its wait (fair: at the wait) */
 };
 
+/* Whether what kernels do to memory is checked for more than bounds, alignment, life and asynchronous copies: reads of
+ * what nobody has written (global and shared memory, registers), shared-memory races, writes to inputs. A finding is a
+ * fault like any other. */
+enum dcpkcpu_checker {
+    DCPKCPU_CHECKER_AUTO = 0, /* as the environment's DCPK_CPU_CHECK says, 1 or 0; unset: off */
+    DCPKCPU_CHECKER_ON = 1,
+    DCPKCPU_CHECKER_OFF = 2
+};
+
 typedef struct dcpkcpu_options {
     uint32_t size;
     int32_t devices;      /* 1..32; default 8 */
@@ -49,11 +58,12 @@ typedef struct dcpkcpu_options {
     int32_t trace;            /* 1: log launches, starts and ends of grids to stderr */
     uint64_t max_rounds; /* a call that waits gives up after this many rounds, whatever still changes in memory; 0, the
                             default: 4e9 rounds or 10 minutes of real time */
+    int32_t memory_checker; /* enum dcpkcpu_checker; default 0 */
 } dcpkcpu_options;
 
 /* Resets every device: all memory, modules and streams of a former life are gone. Call it before cuInit, or
  * between tests when nothing is in use. Environment DCPK_CPU_SEED, DCPK_CPU_DEVICES and DCPK_CPU_SMS, read
- * at cuInit, stand in where this was never called. Returns 0, or -1 for values out of range. */
+ * at cuInit, stand in where this was never called (DCPK_CPU_CHECK: also where it leaves memory_checker 0). Returns 0, or -1 for values out of range. */
 DCPK_API int dcpkcpu_configure(const dcpkcpu_options *options);
 
 /* The last fault or load error in full: kind, kernel, template file:line, PTX line and text, thread, address,
@@ -80,6 +90,15 @@ typedef struct dcpkcpu_counters {
     uint64_t peer_stores, peer_stores_delayed, multicast_stores;
 } dcpkcpu_counters;
 DCPK_API int dcpkcpu_get_counters(dcpkcpu_counters *counters);
+
+/* What the memory checker is told about bytes of a device's memory. -1: not allocated, or no such mark. */
+enum dcpkcpu_mark {
+    DCPKCPU_MARK_PLAIN = 0,    /* takes DCPKCPU_MARK_INPUT back */
+    DCPKCPU_MARK_INPUT = 1,    /* kernels may not write them */
+    DCPKCPU_MARK_WRITTEN = 2,  /* they may be read, whatever they hold */
+    DCPKCPU_MARK_UNWRITTEN = 3 /* as fresh from the allocator: nobody has written them */
+};
+DCPK_API int dcpkcpu_mark(uint64_t address, uint64_t bytes, int mark);
 
 /* Flips bit `bit` (0..7) of the byte at a device address, as a fault in memory would. -1 when it is not allocated. */
 DCPK_API int dcpkcpu_flip_bit(uint64_t address, int bit);

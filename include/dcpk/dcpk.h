@@ -8,4 +8,5 @@
 #include <dcpk/runtime.h>
 #include <dcpk/box.h>
 #include <dcpk/layer.h>
+#include <dcpk/module.h>
 #endif

@@ -49,7 +49,11 @@ enum handle_kind {
     HANDLE_LIBRARY,
     HANDLE_KERNEL,
     HANDLE_FUNCTION,
-    HANDLE_MEMORY
+    HANDLE_MEMORY,
+    HANDLE_GRAPH,
+    HANDLE_NODE,
+    HANDLE_EXEC,
+    HANDLE_OBJECT
 };
 int handle_add(struct world *world, const void *pointer, enum handle_kind kind); /* -1: out of memory */
 void handle_remove(struct world *world, const void *pointer);
@@ -72,6 +76,7 @@ struct kernel {
 };
 
 struct library {
+    uint64_t serial; /* of the machine's life, from 1 */
     char *blob;             /* our copy of the image, or of the PTX text */
     struct image_view view; /* of an image */
     struct line_source lines;
@@ -88,6 +93,42 @@ struct memory { /* cuMemCreate's, or a multicast object: multicast not NULL */
     unsigned users; /* the handle itself, mappings, bindings */
     bool released;  /* the handle is no longer the caller's */
 };
+
+struct transfer { /* a copy, or a fill: from.at NULL */
+    struct span to, from;
+    size_t bytes;
+    uint32_t value;
+    unsigned width;
+};
+void transfer_to_op(struct op *op, const struct transfer *transfer); /* driver_copy.c */
+
+/* driver_capture.c: what stream captures forbid. False: the result is set, the captures at fault are invalid. */
+bool capture_allows_unsafe(struct call *call); /* a potentially unsafe call */
+bool capture_allows_legacy(struct call *call, const struct device *device);
+bool capture_allows_wait(struct call *call, const struct stream *stream); /* for a stream, or a question about it */
+bool capture_allows_device(struct call *call, const struct device *device);
+/* What becomes of work for a stream: TAKES_NOTHING: the result is set. */
+enum taking { TAKES_NOTHING, TAKES_WORK, TAKES_NODES };
+enum taking capture_takes(struct call *call, struct stream *stream);
+void capture_stream_goes(struct world *world, struct stream *stream); /* its user destroys it */
+void captures_forget(struct world *world);                            /* of a machine that ends */
+/* driver_capture_event.c */
+bool capture_allows_event(struct call *call, const struct event *event);
+void capture_record(struct call *call, struct stream *stream, struct event *event);
+void capture_external(struct call *call, struct stream *stream, struct event *event, enum op_kind kind);
+void capture_wait(struct call *call, struct stream *stream, const struct event *event);
+void capture_fork(struct call *call, struct stream *stream, const struct event *event);
+void mark_drop(struct event *event); /* it is no longer that of a capture */
+/* driver_graph.c: nodes of a capturing stream; take over the launch */
+void capture_kernel(struct call *call, struct stream *stream, struct launch *launch, const struct library *library,
+                    bool programmatic);
+void capture_transfer(struct call *call, struct stream *stream, const struct transfer *transfer);
+void graphs_forget(struct world *world);
+void executables_forget(struct world *world); /* driver_replay.c */
+/* driver_object.c */
+void objects_tell(struct user_object *dropped); /* their owners; without the lock */
+bool object_owner_runs(void);                   /* one of them calls */
+void objects_forget(struct world *world);
 
 /* driver_library.c */
 void library_free(struct world *world, struct library *library);

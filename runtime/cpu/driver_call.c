@@ -7,7 +7,9 @@ bool call_begin(struct call *call, enum call_needs needs) {
     struct world *world = host_enter();
     *call = (struct call){.world = world};
     if (needs == NEEDS_NOTHING) return true;
-    if (!world->alive)
+    if (object_owner_runs())
+        call->result = R_CUDA_ERROR_NOT_PERMITTED;
+    else if (!world->alive)
         call->result = R_CUDA_ERROR_NOT_INITIALIZED;
     else if (world->faulted)
         call->result = world->fault.code;
@@ -19,7 +21,10 @@ bool call_begin(struct call *call, enum call_needs needs) {
 
 cu_result call_end(struct call *call) {
     cu_result result = call->result;
+    struct user_object *dropped = call->world->dropped;
+    call->world->dropped = NULL;
     host_leave(call->world);
+    objects_tell(dropped);
     return result;
 }
 

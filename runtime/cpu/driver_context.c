@@ -124,6 +124,7 @@ cu_result cpu_ctx_get_device(cu_device *device) {
 cu_result cpu_ctx_synchronize(void) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!capture_allows_device(&call, call.device)) return call_end(&call);
     struct work work = device_work(call.device);
     call_run(&call, work_done, &work);
     return call_end(&call);

@@ -1,7 +1,8 @@
 /* driver_copy.c - copies and fills: operations of a stream, or of the default stream followed by a wait.
  *
  * A pageable source is read during the call (the driver stages it), a pageable destination is written before the call
- * returns; pinned and device memory is touched when the stream comes to it. Ranges are checked at the call. */
+ * returns; pinned and device memory is touched when the stream comes to it. In a captured graph all of it is touched as
+ * the node runs. Ranges are checked at the call. */
 #include "runtime/cpu/driver.h"
 
 #include <stdlib.h>
@@ -28,12 +29,13 @@ static bool host_span(struct call *call, const void *host, size_t bytes, struct 
     return tracked_span(call, address, bytes, span);
 }
 
-struct transfer {
-    struct span to, from; /* from.at NULL: a fill */
-    size_t bytes;
-    uint32_t value;
-    unsigned width;
-};
+void transfer_to_op(struct op *op, const struct transfer *transfer) {
+    op->to = transfer->to;
+    op->from = transfer->from;
+    op->bytes = transfer->bytes;
+    op->value = transfer->value;
+    op->width = transfer->width;
+}
 
 static void enqueue(struct call *call, struct stream *stream, const struct transfer *transfer) {
     uint8_t *staged = NULL;
@@ -48,19 +50,20 @@ static void enqueue(struct call *call, struct stream *stream, const struct trans
         call->result = R_CUDA_ERROR_OUT_OF_MEMORY;
         return;
     }
-    op->to = transfer->to;
-    op->from = transfer->from;
+    transfer_to_op(op, transfer);
     if (staged) op->from.at = staged;
     op->staged = staged;
-    op->bytes = transfer->bytes;
-    op->value = transfer->value;
-    op->width = transfer->width;
 }
 
 /* wait: the caller's form is synchronous. */
 static void transfer_on(struct call *call, cu_stream handle, const struct transfer *transfer, bool wait) {
     struct stream *stream = stream_of(call, handle);
-    if (!stream) return;
+    enum taking takes = stream ? capture_takes(call, stream) : TAKES_NOTHING;
+    if (takes == TAKES_NOTHING || (wait && !capture_allows_unsafe(call))) return;
+    if (takes == TAKES_NODES) {
+        capture_transfer(call, stream, transfer);
+        return;
+    }
     enqueue(call, stream, transfer);
     if (call->result || (!wait && transfer->to.backing)) return;
     struct work work = stream_work(stream);

@@ -1,4 +1,5 @@
-/* driver_launch.c - from a launch call to an operation of a stream: everything that can be wrong is said at the call.
+/* driver_launch.c - from a launch call to an operation of a stream, or a node of a capture: everything that can be
+ * wrong is said at the call.
  *
  * Makes a struct launch (world_grid.c's) with its copy of the parameters; may not start anything. */
 #include "runtime/cpu/driver.h"
@@ -181,8 +182,11 @@ static void launch_on(struct call *call, struct stream *stream, const struct fun
         return;
     }
     call->result = copy_parameters(launch->grid.fn, parameters, extra, launch->grid.params);
-    if (call->result)
+    enum taking takes = call->result ? TAKES_NOTHING : capture_takes(call, stream);
+    if (takes == TAKES_NOTHING)
         grid_free(launch);
+    else if (takes == TAKES_NODES)
+        capture_kernel(call, stream, launch, function->kernel->library, wishes.programmatic);
     else
         enqueue(call, stream, &wishes, launch);
 }

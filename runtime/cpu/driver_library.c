@@ -175,6 +175,7 @@ cu_result cpu_library_load(cu_library *handle, const void *code, int *jit_option
         call.result = handle && code ? R_CUDA_ERROR_OUT_OF_MEMORY : R_CUDA_ERROR_INVALID_VALUE;
         return call_end(&call);
     }
+    library->serial = ++call.world->library_serial;
     struct jit_log log = find_log(jit_options, jit_values, jit_count);
     load(&call, library, code, &log);
     if (call.result)
@@ -207,6 +208,7 @@ cu_result cpu_library_unload(cu_library handle) {
     if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
     struct library *library = library_of(&call, handle);
     struct use use = {.world = call.world, .library = library};
+    if (library && !capture_allows_unsafe(&call)) return call_end(&call);
     if (library) call_run(&call, use_over, &use);
     if (library && !call.result && library_of(&call, handle)) {
         unload_variables(call.world, library);
@@ -254,6 +256,7 @@ bool library_load_variables(struct world *world, struct library *library, struct
         }
         memset(mapping->home, 0, mapping->bytes);
         if (variable->initial) memcpy(mapping->home, variable->initial, variable->initial_bytes);
+        written_put(mapping->backing, mapping->home, mapping->bytes, true);
         if (variable->constant) {
             mapping->writable = 0;
             mapping->follows_peers = false;

@@ -6,7 +6,7 @@
 
 cu_result cpu_mem_alloc(cu_ptr *address, size_t bytes) {
     struct call call;
-    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_CONTEXT) || !capture_allows_unsafe(&call)) return call_end(&call);
     if (!address || bytes == 0) {
         call.result = R_CUDA_ERROR_INVALID_VALUE;
         return call_end(&call);
@@ -36,7 +36,7 @@ static void wait_for(struct call *call, const struct device *device) {
 
 cu_result cpu_mem_free(cu_ptr address) {
     struct call call;
-    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_CONTEXT) || !capture_allows_unsafe(&call)) return call_end(&call);
     const struct mapping *mapping = allocation_at(&call, address, false);
     if (mapping) wait_for(&call, &call.world->devices[mapping->backing->owner]);
     struct mapping *still = call.result ? NULL : allocation_at(&call, address, false);
@@ -47,7 +47,7 @@ cu_result cpu_mem_free(cu_ptr address) {
 cu_result cpu_mem_host_alloc(void **host, size_t bytes, unsigned flags) {
     enum { KNOWN_FLAGS = 7 }; /* portable, mapped, write-combined: all the same here */
     struct call call;
-    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_CONTEXT) || !capture_allows_unsafe(&call)) return call_end(&call);
     if (!host || bytes == 0 || flags & ~(unsigned)KNOWN_FLAGS) {
         call.result = R_CUDA_ERROR_INVALID_VALUE;
         return call_end(&call);
@@ -62,7 +62,7 @@ cu_result cpu_mem_host_alloc(void **host, size_t bytes, unsigned flags) {
 
 cu_result cpu_mem_host_free(void *host) {
     struct call call;
-    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_CONTEXT) || !capture_allows_unsafe(&call)) return call_end(&call);
     const struct mapping *mapping = allocation_at(&call, (uint64_t)(uintptr_t)host, true);
     if (mapping && memory_is_foreign(call.world, mapping)) {
         mapping = NULL;
@@ -77,7 +77,7 @@ cu_result cpu_mem_host_free(void *host) {
 cu_result cpu_mem_host_register(void *host, size_t bytes, unsigned flags) {
     enum { KNOWN_FLAGS = 3 };
     struct call call;
-    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_CONTEXT) || !capture_allows_unsafe(&call)) return call_end(&call);
     if (!host || bytes == 0 || flags & ~(unsigned)KNOWN_FLAGS)
         call.result = R_CUDA_ERROR_INVALID_VALUE;
     else if (memory_at(call.world, (uint64_t)(uintptr_t)host))
@@ -96,7 +96,7 @@ static struct mapping *registered_at(struct call *call, void *host) {
 
 cu_result cpu_mem_host_unregister(void *host) {
     struct call call;
-    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_CONTEXT) || !capture_allows_unsafe(&call)) return call_end(&call);
     if (registered_at(&call, host)) wait_for(&call, call.device);
     struct mapping *mapping = call.result ? NULL : registered_at(&call, host);
     if (mapping) memory_unregister(call.world, mapping);

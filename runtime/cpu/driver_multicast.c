@@ -8,7 +8,7 @@
 
 cu_result cpu_multicast_create(cu_mem *handle, const cu_multicast_properties *p) {
     struct call call;
-    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_INIT) || !capture_allows_unsafe(&call)) return call_end(&call);
     if (!call.world->options.multicast || (p && p->handle_types))
         call.result = R_CUDA_ERROR_NOT_SUPPORTED;
     else if (!handle || !p || p->flags || p->devices < 1 || p->devices > (unsigned)call.world->device_count ||
@@ -45,7 +45,7 @@ static unsigned count_bits(uint32_t mask) {
 
 cu_result cpu_multicast_add(cu_mem handle, cu_device device) {
     struct call call;
-    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_INIT) || !capture_allows_unsafe(&call)) return call_end(&call);
     struct multicast *multicast = multicast_of(&call, handle);
     if (!multicast) return call_end(&call);
     if (device < 0 || device >= call.world->device_count)
@@ -80,7 +80,7 @@ static struct multicast_part *add_part(struct multicast *multicast) {
 cu_result cpu_multicast_bind(cu_mem handle, size_t offset, cu_mem source, size_t source_offset, size_t bytes,
                              unsigned long long flags) {
     struct call call;
-    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_INIT) || !capture_allows_unsafe(&call)) return call_end(&call);
     struct multicast *multicast = multicast_of(&call, handle);
     struct memory *memory = multicast ? memory_of(&call, source) : NULL;
     if (!memory) return call_end(&call);
@@ -112,7 +112,7 @@ cu_result cpu_multicast_bind(cu_mem handle, size_t offset, cu_mem source, size_t
 
 cu_result cpu_multicast_unbind(cu_mem handle, cu_device device, size_t offset, size_t bytes) {
     struct call call;
-    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_INIT) || !capture_allows_unsafe(&call)) return call_end(&call);
     struct multicast *multicast = multicast_of(&call, handle);
     if (!multicast) return call_end(&call);
     call.result = R_CUDA_ERROR_INVALID_VALUE;

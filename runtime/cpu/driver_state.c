@@ -9,10 +9,16 @@
 
 void driver_reset(struct world *world) {
     const void *object;
+    executables_forget(world);
+    graphs_forget(world);
+    objects_forget(world);
     for (size_t at = 0; (object = handle_any(world, HANDLE_LIBRARY, &at)) != NULL;)
         library_free(world, (struct library *)(uintptr_t)object);
-    for (size_t at = 0; (object = handle_any(world, HANDLE_EVENT, &at)) != NULL;)
+    for (size_t at = 0; (object = handle_any(world, HANDLE_EVENT, &at)) != NULL;) {
+        mark_drop((struct event *)(uintptr_t)object);
         free((void *)(uintptr_t)object);
+    }
+    captures_forget(world);
     for (size_t at = 0; (object = handle_any(world, HANDLE_MEMORY, &at)) != NULL;) {
         struct memory *memory = (struct memory *)(uintptr_t)object;
         if (memory->multicast) free(memory->multicast->parts);
@@ -35,10 +41,19 @@ static bool read_number(const char *name, uint64_t least, uint64_t most, uint64_
     return true;
 }
 
+/* Settles memory_checker where it was left open. */
+static bool checker_from_environment(dcpkcpu_options *options) {
+    uint64_t check = 0;
+    bool given, good = read_number("DCPK_CPU_CHECK", 0, 1, &check, &given);
+    if (options->memory_checker == DCPKCPU_CHECKER_AUTO)
+        options->memory_checker = check ? DCPKCPU_CHECKER_ON : DCPKCPU_CHECKER_OFF;
+    return good;
+}
+
 static bool options_from_environment(dcpkcpu_options *options) {
     uint64_t devices = (uint64_t)options->devices, sms = (uint64_t)options->sms;
-    bool seeded, given;
-    bool good = read_number("DCPK_CPU_SEED", 0, UINT64_MAX, &options->seed, &seeded) &&
+    bool seeded = false, given;
+    bool good = checker_from_environment(options) && read_number("DCPK_CPU_SEED", 0, UINT64_MAX, &options->seed, &seeded) &&
                 read_number("DCPK_CPU_DEVICES", 1, MAX_DEVICES, &devices, &given) &&
                 read_number("DCPK_CPU_SMS", 1, 1024, &sms, &given);
     options->devices = (int32_t)devices;
@@ -52,6 +67,8 @@ cu_result machine_init(struct world *world) {
     if (!world->configured) {
         world_options_default(&world->options);
         if (!options_from_environment(&world->options)) return R_CUDA_ERROR_INVALID_VALUE;
+    } else if (!checker_from_environment(&world->options)) {
+        return R_CUDA_ERROR_INVALID_VALUE;
     }
     if (world_begin(world) == 0) return R_CUDA_SUCCESS;
     world_end(world);
@@ -63,7 +80,8 @@ static bool in_range(const dcpkcpu_options *o) {
     return o->devices >= 1 && o->devices <= MAX_DEVICES && o->sms >= 1 && o->sms <= 1024 && o->major >= 1 &&
            o->major <= 99 && o->minor >= 0 && o->minor <= 9 && (o->multicast == 0 || o->multicast == 1) &&
            (o->schedule == DCPKCPU_FAIR || o->schedule == DCPKCPU_RANDOM) && o->store_delay >= 0 &&
-           o->store_delay <= 1000000 && o->livelock_rounds >= 1 && (o->trace == 0 || o->trace == 1);
+           o->store_delay <= 1000000 && o->livelock_rounds >= 1 && (o->trace == 0 || o->trace == 1) &&
+           o->memory_checker >= DCPKCPU_CHECKER_AUTO && o->memory_checker <= DCPKCPU_CHECKER_OFF;
 }
 
 int dcpkcpu_configure(const dcpkcpu_options *options) {
@@ -152,6 +170,14 @@ int dcpkcpu_get_counters(dcpkcpu_counters *counters) {
     counters->size = size;
     call_end(&call);
     return 0;
+}
+
+int dcpkcpu_mark(uint64_t address, uint64_t bytes, int mark) {
+    struct call call;
+    call_begin(&call, NEEDS_NOTHING);
+    int result = call.world->alive ? memory_mark(call.world, address, bytes, mark) : -1;
+    call_end(&call);
+    return result;
 }
 
 int dcpkcpu_flip_bit(uint64_t address, int bit) {

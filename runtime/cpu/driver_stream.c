@@ -1,5 +1,5 @@
 /* driver_stream.c - streams and events as the caller sees them. NULL, the legacy and the per-thread handle are all the
- * default stream of the current context's device. Capture is not supported: no stream ever captures. */
+ * default stream of the current context's device. What captures forbid and take is driver_capture.c's. */
 #include "runtime/cpu/driver.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct stream *stream_of(struct call *call, cu_stream handle) {
 
 cu_result cpu_stream_create_priority(cu_stream *stream, unsigned flags, int priority) {
     struct call call;
-    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_CONTEXT) || !capture_allows_unsafe(&call)) return call_end(&call);
     if (!stream || flags & ~(unsigned)DRIVER_STREAM_NON_BLOCKING) {
         call.result = R_CUDA_ERROR_INVALID_VALUE;
         return call_end(&call);
@@ -45,6 +45,7 @@ cu_result cpu_stream_destroy(cu_stream stream) {
         return call_end(&call);
     }
     handle_remove(call.world, stream);
+    capture_stream_goes(call.world, stream);
     if (stream_idle(stream))
         stream_destroy(stream);
     else
@@ -56,7 +57,7 @@ cu_result cpu_stream_synchronize(cu_stream stream) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct stream *which = stream_of(&call, stream);
-    if (!which) return call_end(&call);
+    if (!which || !capture_allows_wait(&call, which)) return call_end(&call);
     struct work work = stream_work(which);
     call_run(&call, work_done, &work);
     return call_end(&call);
@@ -74,41 +75,10 @@ cu_result cpu_stream_query(cu_stream stream) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct stream *which = stream_of(&call, stream);
-    if (!which) return call_end(&call);
+    if (!which || !capture_allows_wait(&call, which)) return call_end(&call);
     struct work work = stream_work(which);
     query(&call, work_done, &work);
     return call_end(&call);
-}
-
-cu_result cpu_stream_is_capturing(cu_stream stream, int *status) {
-    struct call call;
-    if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
-    if (!status)
-        call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (stream_of(&call, stream))
-        *status = DRIVER_CAPTURE_NONE;
-    return call_end(&call);
-}
-
-cu_result cpu_stream_capture_info(cu_stream stream, int *status, unsigned long long *id, cu_graph *graph,
-                                  const void **dependencies, size_t *count) {
-    if (id) *id = 0;
-    if (graph) *graph = NULL;
-    if (dependencies) *dependencies = NULL;
-    if (count) *count = 0;
-    return cpu_stream_is_capturing(stream, status);
-}
-
-cu_result cpu_stream_begin_capture(cu_stream stream, int mode) {
-    (void)mode;
-    struct call call;
-    if (call_begin(&call, NEEDS_CONTEXT) && stream_of(&call, stream)) call.result = R_CUDA_ERROR_NOT_SUPPORTED;
-    return call_end(&call);
-}
-
-cu_result cpu_stream_end_capture(cu_stream stream, cu_graph *graph) {
-    if (graph) *graph = NULL;
-    return cpu_stream_begin_capture(stream, 0);
 }
 
 /* ---- events ---------------------------------------------------------------------------------------- */
@@ -144,6 +114,7 @@ cu_result cpu_event_destroy(cu_event event) {
     struct event *which = event_of(&call, event);
     if (!which) return call_end(&call);
     handle_remove(call.world, which);
+    mark_drop(which);
     which->destroyed = true;
     if (which->users == 0) free(which); /* else the last op that names it frees it */
     return call_end(&call);
@@ -160,18 +131,34 @@ static void add_event_op(struct call *call, struct stream *stream, struct event 
     op->generation = event->recorded;
 }
 
-cu_result cpu_event_record(cu_event event, cu_stream stream) {
+cu_result cpu_event_record_flags(cu_event event, cu_stream stream, unsigned flags) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     struct event *which = event_of(&call, event);
     struct stream *on = which ? stream_of(&call, stream) : NULL;
-    if (on && on->device->ordinal != which->device)
+    if (!on) return call_end(&call);
+    bool external = flags == DRIVER_EVENT_EXTERNAL;
+    enum taking takes = TAKES_NOTHING;
+    if (on->device->ordinal != which->device)
         call.result = R_CUDA_ERROR_INVALID_HANDLE;
-    else if (on) {
+    else if (flags & ~(unsigned)DRIVER_EVENT_EXTERNAL || (external && !on->capture))
+        call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else
+        takes = capture_takes(&call, on);
+    if (takes == TAKES_NODES && external) {
+        capture_external(&call, on, which, OP_RECORD);
+    } else if (takes == TAKES_NODES) {
+        capture_record(&call, on, which);
+    } else if (takes == TAKES_WORK) {
+        mark_drop(which);
         which->recorded++;
         add_event_op(&call, on, which, OP_RECORD);
     }
     return call_end(&call);
+}
+
+cu_result cpu_event_record(cu_event event, cu_stream stream) {
+    return cpu_event_record_flags(event, stream, 0);
 }
 
 /* Waits for the latest record call so far; an event never recorded is no wait. */
@@ -180,9 +167,20 @@ cu_result cpu_stream_wait_event(cu_stream stream, cu_event event, unsigned flags
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     struct event *which = event_of(&call, event);
     struct stream *on = which ? stream_of(&call, stream) : NULL;
-    if (on && flags)
+    if (!on) return call_end(&call);
+    bool external = flags == DRIVER_EVENT_EXTERNAL;
+    enum taking takes = TAKES_NOTHING;
+    if (flags & ~(unsigned)DRIVER_EVENT_EXTERNAL || (external && !on->capture))
         call.result = R_CUDA_ERROR_INVALID_VALUE;
-    else if (on && which->recorded)
+    else
+        takes = capture_takes(&call, on);
+    if (takes == TAKES_NODES && external)
+        capture_external(&call, on, which, OP_WAIT);
+    else if (takes == TAKES_NODES)
+        capture_wait(&call, on, which);
+    else if (takes == TAKES_WORK && which->mark)
+        capture_fork(&call, on, which);
+    else if (takes == TAKES_WORK && which->recorded)
         add_event_op(&call, on, which, OP_WAIT);
     return call_end(&call);
 }
@@ -207,7 +205,7 @@ cu_result cpu_event_synchronize(cu_event event) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct event *which = event_of(&call, event);
-    if (!which) return call_end(&call);
+    if (!which || !capture_allows_event(&call, which)) return call_end(&call);
     struct reaching reaching = {.world = call.world, .event = which, .generation = which->recorded};
     call_run(&call, event_reached, &reaching);
     return call_end(&call);
@@ -217,7 +215,7 @@ cu_result cpu_event_query(cu_event event) {
     struct call call;
     if (!call_begin(&call, NEEDS_CONTEXT)) return call_end(&call);
     const struct event *which = event_of(&call, event);
-    if (!which) return call_end(&call);
+    if (!which || !capture_allows_event(&call, which)) return call_end(&call);
     struct reaching reaching = {.world = call.world, .event = which, .generation = which->recorded};
     query(&call, event_reached, &reaching);
     return call_end(&call);
@@ -230,6 +228,8 @@ cu_result cpu_event_elapsed(float *ms, cu_event start, cu_event end) {
     if (!to) return call_end(&call);
     if (!ms)
         call.result = R_CUDA_ERROR_INVALID_VALUE;
+    else if (from->mark || to->mark)
+        call.result = R_CUDA_ERROR_CAPTURED_EVENT;
     else if (!from->recorded || !to->recorded || from->no_timing || to->no_timing)
         call.result = R_CUDA_ERROR_INVALID_HANDLE;
     else if (!is_reached(from) || !is_reached(to))

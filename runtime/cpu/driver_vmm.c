@@ -61,7 +61,7 @@ struct memory *memory_add(struct call *call, const struct memory *draft) {
 
 cu_result cpu_vmm_create(cu_mem *handle, size_t bytes, const cu_mem_properties *p, unsigned long long flags) {
     struct call call;
-    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_INIT) || !capture_allows_unsafe(&call)) return call_end(&call);
     if (!handle || !p || bytes == 0 || bytes % UNIT || flags || p->type != DRIVER_MEM_PINNED ||
         p->location.type != DRIVER_MEM_ON_DEVICE)
         call.result = R_CUDA_ERROR_INVALID_VALUE;
@@ -82,7 +82,7 @@ cu_result cpu_vmm_create(cu_mem *handle, size_t bytes, const cu_mem_properties *
 
 cu_result cpu_vmm_release(cu_mem handle) {
     struct call call;
-    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_INIT) || !capture_allows_unsafe(&call)) return call_end(&call);
     struct memory *memory = memory_of(&call, handle);
     if (!memory) return call_end(&call);
     memory->released = true;
@@ -146,7 +146,7 @@ static bool is_reserved(const struct world *world, uint64_t start, uint64_t byte
 
 cu_result cpu_vmm_map(cu_ptr address, size_t bytes, size_t offset, cu_mem handle, unsigned long long flags) {
     struct call call;
-    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_INIT) || !capture_allows_unsafe(&call)) return call_end(&call);
     struct memory *memory = memory_of(&call, handle);
     if (!memory) return call_end(&call);
     if (offset || flags || bytes == 0 || bytes % UNIT || address % UNIT || bytes > memory->bytes ||
@@ -175,7 +175,7 @@ static struct mapping *mapped_at(struct call *call, uint64_t at, uint64_t end) {
 
 cu_result cpu_vmm_unmap(cu_ptr address, size_t bytes) {
     struct call call;
-    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_INIT) || !capture_allows_unsafe(&call)) return call_end(&call);
     struct mapping *mapping = NULL;
     for (uint64_t at = address; at < address + bytes && !call.result; at += mapping ? mapping->bytes : UNIT)
         mapping = mapped_at(&call, at, address + bytes);
@@ -197,7 +197,7 @@ static void set_access(struct mapping *mapping, const cu_mem_access *access) {
 
 cu_result cpu_vmm_set_access(cu_ptr address, size_t bytes, const cu_mem_access *access, size_t count) {
     struct call call;
-    if (!call_begin(&call, NEEDS_INIT)) return call_end(&call);
+    if (!call_begin(&call, NEEDS_INIT) || !capture_allows_unsafe(&call)) return call_end(&call);
     if (!access || count == 0 || bytes == 0) call.result = R_CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && !call.result; i++) {
         const cu_mem_access *a = &access[i];

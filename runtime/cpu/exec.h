@@ -54,6 +54,7 @@ enum op_flag {
     F_EXPECT = 1u << 20, /* mbarrier.arrive: .expect_tx, arrive_drop, .noComplete */
     F_DROP = 1u << 21,
     F_NO_COMPLETE = 1u << 22,
+    F_NC = 1u << 23, F_INPUT = 1u << 24, /* a load of what nobody writes: meanwhile; ever (// const_input) */
     F_DIRECTED = F_RZ | F_RM | F_RP
 };
 
@@ -185,6 +186,9 @@ struct exec {
     bool cluster_arrived, cluster_open; /* at barrier.cluster, and not yet waited; the phase is over */
     u32 registers, registers_wanted;    /* a thread, 0 not known; by the setmaxnreg.inc that it waits at */
     struct wgmma_warp *wgmma;           /* NULL before the first wgmma */
+    struct checker *checker;            /* the memory checker's, of the CTA (exec_check.h); NULL: off */
+    const struct op *doing;             /* for it: the access under way */
+    u32 *defined;                       /* likewise: lanes in which a watched register has been written (exec_undefined.c) */
 };
 
 static inline void note_touch(struct exec *x, const struct op *o, bool store, enum space space, u64 address) {
@@ -204,6 +208,7 @@ struct barriers {  /* of a CTA; and of its shared memory: */
     u32 *copy_owner;          /* a word of it: the asynchronous copy that keeps it, 0 none; NULL before the first */
     u8 *copy_words;           /* 16 bytes of it: how many words are kept */
     struct warpgroups *wgmma; /* NULL before the first wgmma */
+    struct checker *checker;  /* NULL: the memory checker is off */
 };
 
 #define AT(x, operand) ((void *)((x)->base[(operand) >> 31] + ((operand)&0x7FFFFFFFu)))
@@ -265,7 +270,7 @@ sync_fn sync_registers;                                                     /* e
 void registers_gone(struct exec *x);                                        /* the warp has exited */
 void registers_describe(const struct exec *x, char *text, size_t capacity); /* what it waits for, if it does */
 sync_fn sync_barrier, sync_warp, sync_shfl, sync_vote, sync_match, sync_redux, sync_elect, sync_mma, sync_ldmatrix,
-    sync_stmatrix;
+    sync_stmatrix, sync_wmma, sync_wmma_memory;
 
 /* exec_lanes.h, compiled for two instruction sets. */
 enum lane_op {

@@ -20,6 +20,7 @@ struct mbarrier {
     u32 flying;            /* bulk loads on their way that complete here */
     u32 waiters;           /* warps whose last wait here found the phase incomplete */
     u64 phase;             /* phases completed */
+    struct clocks *arriving, *over; /* the memory checker's: what arrivals of this phase, of former ones brought */
 };
 
 /* What a bulk copy moves, as rows: pieces of global memory that follow each other in shared memory. */

@@ -1,6 +1,7 @@
 /* exec_atomic.c - atom and red: the lanes of a warp one after the other, in place. */
 #include <math.h>
 #include <string.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_ops.h>
 
 typedef unsigned __int128 u128;
@@ -115,6 +116,8 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
     bool polled = false;
     lane_addresses(x, o, address);
     if (o->order >= ORDER_RELEASE && x->warp->cta->copies) copies_release(x, m);
+    x->doing = o;
+    if (x->checker) check_release(x, o, m);
     FOR_LANES(l, m) {
         enum space space = o->space == SPACE_GENERIC || WINDOW_OF(address[l]) ? space_of(&address[l]) : o->space;
         bool global = space == SPACE_GLOBAL;
@@ -124,6 +127,8 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
                 return exec_fault(x, l, FAULT_MISALIGNED, "address 0x%llx is not aligned to the %u bytes of the atomic",
                                   (unsigned long long)address[l], o->bytes);
             x->fault_lane = l;
+            if (x->checker && o->sub != ATOMIC_EXCH && !check_global(x, o, 1u << l, true, address[l], o->bytes))
+                return RUN_FAULT;
             if (o->order == ORDER_RELEASE || o->order == ORDER_ACQ_REL)
                 world_fence(x->world, x->warp, thread_of(x, l), o->order, o->scope);
             at = world_atomic(x->world, x->warp, thread_of(x, l), address[l], o->bytes, x->fault);
@@ -146,5 +151,6 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
             x->warp->polled = polled = true;
         }
     }
+    if (x->checker) check_acquire(x, o, m);
     return polled ? RUN_STOP : RUN_NEXT;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <runtime/cpu/exec_bulk.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_tensor.h>
 
@@ -131,6 +132,7 @@ static bool clear_way(struct exec *x, u32 lane, struct cta *cta, const struct bo
             if (own ? !copies_permit(x, lane, 1u << lane, offset, UNIT, ACCESS_WRITE)
                     : !async_permit(x, lane, cta, offset, UNIT, ACCESS_WRITE))
                 return false;
+            if (x->checker && !check_async(x, x->doing, lane, cta, offset, UNIT, ACCESS_WRITE)) return false;
         }
     return true;
 }
@@ -158,6 +160,7 @@ static bool load_into(struct exec *x, const struct op *o, u32 lane, struct cta *
     async_mark(async_of(cta), async_of(cta)->bulk_count - 1, true);
     b->flying++;
     cta->copies_flying++;
+    if (x->checker) check_gate_arrive(x, 1u << lane, &b->arriving); /* who waits there is behind its beginning */
     return true;
 }
 
@@ -198,6 +201,7 @@ static bool begin_load(struct exec *x, const struct op *o, u32 lane, u64 to) {
 int op_bulk_load(struct exec *x, const struct op *o, u32 m) {
     u64 to[WARP];
     lane_addresses(x, o, to);
+    x->doing = o;
     FOR_LANES(l, m)
     if (!begin_load(x, o, l, to[l])) return RUN_FAULT;
     return RUN_NEXT;
@@ -220,6 +224,7 @@ static bool begin_store(struct exec *x, const struct op *o, u32 lane, u64 from) 
                 return false;
             }
             if (!proxy_read(x, lane, offset, UNIT)) return false;
+            if (x->checker && !check_async(x, o, lane, cta, offset, UNIT, ACCESS_READ)) return false;
         }
     if (!box.bytes) return true;
     u8 *staged = malloc(box.bytes);

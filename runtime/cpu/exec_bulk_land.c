@@ -4,7 +4,7 @@
  * and written to global memory later. Swizzled boxes place 16 bytes at a time, by their address in shared memory. */
 #include <stdlib.h>
 #include <string.h>
-#include <runtime/cpu/exec_async.h>
+#include <runtime/cpu/exec_check.h>
 
 _Static_assert(SHARED_BASE % 1024 == 0, "swizzles go by the address, we by the offset");
 
@@ -70,6 +70,10 @@ static bool load_row(struct exec *x, struct cta *cta, struct bulk *b) {
         u32 to = box_place(&b->box, number, at);
         memcpy(cta->shared + to, row + at, UNIT);
         proxy_clean(async_of(cta), to, UNIT);
+        check_written(cta, to, UNIT);
+        u32 first = skip > at ? skip - at : 0, end = skip + bytes > at ? skip + bytes - at : 0;
+        if (end > UNIT) end = UNIT;
+        if (first < end) check_copied(x->world, cta, to + first, from + (at + first - skip), end - first);
     }
     struct mbarrier *barrier = mbarrier_at(cta, b->barrier);
     b->landed++;

@@ -1,7 +1,7 @@
 /* exec_cluster.c - shared memory of the cluster: whose bytes an address names, mapa, barrier.cluster.
  * A shared address below 2^24 is the CTA's own; those that mapa gives carry the rank + 1 above bit 24. A CTA that has
  * exited has no memory any more: a use of it is a fault. */
-#include <runtime/cpu/exec_async.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_copy.h>
 
 static u64 within(u64 address) {
@@ -109,6 +109,7 @@ static bool all_arrived(const struct cluster *cluster) {
 
 /* The phase is over for who waits; who has arrived and not come to wait yet finds it so. */
 static void open_phase(struct exec *x, struct cluster *cluster) {
+    check_cluster_open(cluster);
     for (unsigned i = 0; i < cluster->size; i++) {
         struct cta *cta = cluster->ctas[i];
         if (!cta || !cta->live_warps) continue;
@@ -120,6 +121,7 @@ static void open_phase(struct exec *x, struct cluster *cluster) {
             if (y->cluster_arrived) y->cluster_open = true;
             if (!y->at_barrier || y->barrier != CLUSTER_BARRIER) continue;
             y->cluster_arrived = y->cluster_open = false;
+            if (y->checker) check_cluster_wait(y);
             sync_resume(y);
         }
     }
@@ -136,6 +138,7 @@ int sync_cluster(struct exec *x, const struct part *parts, unsigned count, u32 m
             return exec_fault(x, lane, FAULT_LAUNCH,
                               "barrier.cluster.arrive: the thread has arrived before and not waited since");
         x->cluster_arrived = true;
+        if (x->checker) check_cluster_arrive(x);
         cluster->arrived++;
         x->warp->progressed = true;
         sync_pass(x);
@@ -148,6 +151,7 @@ int sync_cluster(struct exec *x, const struct part *parts, unsigned count, u32 m
     x->barrier = CLUSTER_BARRIER;
     if (!x->cluster_open) return RUN_NEXT;
     x->cluster_arrived = x->cluster_open = false;
+    if (x->checker) check_cluster_wait(x);
     sync_resume(x);
     return RUN_NEXT;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <runtime/cpu/exec_async.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_memory.h>
 #include <runtime/cpu/exec_wgmma.h>
@@ -59,6 +60,8 @@ static void place(struct exec *x, struct copy *copy, u8 *value) {
     cta->landings++;
     struct async *a = async_of(cta);
     if (a && a->written) proxy_wrote(a, thread_of(x, copy->lane), copy->to, copy->bytes);
+    check_written(cta, copy->to, copy->bytes);
+    check_copied(x->world, cta, copy->to, copy->from, copy->wanted);
 }
 
 /* What is due lands. The copy whose source is no longer there, x->fault filled; else NULL. */
@@ -151,6 +154,9 @@ static bool fill(struct exec *x, const struct op *o, u32 lane, u64 to, u64 from,
 static bool take_off(struct exec *x, struct copy *copy) {
     struct cta *cta = x->warp->cta;
     if (cta->copies && !copies_permit(x, copy->lane, 1u << copy->lane, copy->to, copy->bytes, ACCESS_WRITE))
+        return false;
+    if (x->checker &&
+        !check_async(x, &x->code->ops[copy->pc], copy->lane, cta, copy->to, copy->bytes, ACCESS_WRITE))
         return false;
     copy->due = world_chance(x->world, 4);
     if (!copies_track(x, copy)) {

@@ -193,13 +193,17 @@ int op_testp(struct exec *x, const struct op *o, u32 m) {
     return RUN_NEXT;
 }
 
-/* A compare into predicate 0, spread: all ones or 1.0 where it holds. */
+/* A compare into predicate 0, spread: extra where it holds, else 0. sub: 1 for pairs, the high half's result behind the
+ * low half's. */
 int op_set(struct exec *x, const struct op *o, u32 m) {
     struct op compare = *o;
+    u32 holds[2] = {0, 0}, *d = AT(x, o->d);
     compare.d = 0;
-    compare.extra = NO_OPERAND;
-    ((op_fn *)(uintptr_t)o->imm)(x, &compare, m);
-    u32 *d = AT(x, o->d), holds = x->predicates[0], yes = o->sub ? 0x3F800000 : ~0u;
-    FOR_LANES(l, m) d[l] = holds >> l & 1 ? yes : 0;
+    for (unsigned half = 0; half <= o->sub; half++) {
+        compare.extra = half ? 0 : NO_OPERAND; /* written last */
+        ((op_fn *)(uintptr_t)o->imm)(x, &compare, m);
+        holds[half] = x->predicates[0];
+    }
+    FOR_LANES(l, m) d[l] = (holds[0] >> l & 1 ? o->extra : 0) | (holds[1] >> l & 1 ? o->extra << 16 : 0);
     return RUN_NEXT;
 }

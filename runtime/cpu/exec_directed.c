@@ -82,7 +82,8 @@ DIRECTED_F64(rcp, 1.0 / a)
 DIRECTED_F64(sqrt, sqrt(a))
 
 /* add.cc addc sub.cc subc mad.cc madc: sub is enum carry_op; kind bit 0: carry in, bit 1: carry out, bit 2: signed;
- * width 32 or 64. The carry of subtraction is its borrow. */
+ * width 32 or 64. Subtraction adds the complement: its carry is set where nothing was borrowed, and addc behind subc
+ * reads it so (nvcc's division of 128-bit integers relies on it). */
 int op_carry(struct exec *x, const struct op *o, u32 m) {
     bool wide = o->width == 64;
     FOR_LANES(l, m) {
@@ -91,8 +92,9 @@ int op_carry(struct exec *x, const struct op *o, u32 m) {
         u64 in = o->kind & 1 ? x->carry >> l & 1 : 0, top = wide ? ~0ull : 0xFFFFFFFFull, r;
         bool out;
         if (o->sub == CARRY_SUB) {
-            r = (a - b - in) & top;
-            out = a < b || (a == b && in);
+            u64 borrow = o->kind & 1 ? !in : 0;
+            r = (a - b - borrow) & top;
+            out = a > b || (a == b && !borrow);
         } else {
             u64 c = b;
             if (o->sub != CARRY_ADD) {

@@ -62,6 +62,34 @@ HELPER u64 bit_field(u64 a, u32 b, u32 c, u32 width, bool is_signed) {
     u64 low = keep >= 64 ? ~0ull : (1ull << keep) - 1;
     return (field & low) | (sign & ~low);
 }
+/* fns: the position of the |n|-th set bit of a from bit `base` on, upwards for n > 0, downwards for n < 0, base itself for
+ * 0; all ones where there is none. */
+HELPER u32 nth_set(u32 a, u32 base, s32 n) {
+    if (base > 31) return ~0u;
+    if (n == 0) return a >> base & 1 ? base : ~0u;
+    u32 left = n < 0 ? 0u - (u32)n : (u32)n;
+    for (u32 i = 0; i < 32; i++) {
+        u32 at = n < 0 ? base - i : base + i; /* wraps below 0 */
+        if (at > 31) break;
+        left -= a >> at & 1;
+        if (!left) return at;
+    }
+    return ~0u;
+}
+/* Halves below zero become zero. */
+HELPER u32 relu16(u32 v) {
+    return v & ~((v >> 15 & 0x00010001) * 0xFFFF);
+}
+/* Differences of four bytes. */
+HELPER u32 difference4(u32 a, u32 b, bool sum) {
+    u32 bytes = 0, total = 0;
+    for (u32 shift = 0; shift < 32; shift += 8) {
+        u32 x = a >> shift & 0xFF, y = b >> shift & 0xFF, far = x > y ? x - y : y - x;
+        bytes |= far << shift;
+        total += far;
+    }
+    return sum ? total : bytes;
+}
 /* For bfind of signed numbers: the first bit that is not the sign. */
 HELPER u32 folded32(u32 v) {
     return (s32)v < 0 ? ~v : v;

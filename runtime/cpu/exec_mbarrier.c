@@ -3,7 +3,7 @@
  * what is on its way there when the schedule is fair; the adversary has its own moments. */
 #include <stdlib.h>
 #include <string.h>
-#include <runtime/cpu/exec_async.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_ops.h>
 
 struct mbarrier *mbarrier_at(const struct cta *cta, u64 offset) {
@@ -28,7 +28,7 @@ static bool find(struct exec *x, u32 lane, enum space space, u64 address, struct
     char name[240];
     if (!place_of(x, lane, space, address, BARRIER_BYTES, BARRIER_BYTES, place)) return false;
     *b = mbarrier_at(place->cta, place->offset);
-    if (*b) return true;
+    if (*b) return !x->checker || check_mbarrier(x, lane, place);
     exec_fault(x, lane, FAULT_LAUNCH, "%s%s: no mbarrier.init has come before, or an mbarrier.inval since",
                name_of(x, place->offset, name, sizeof name),
                place->cta == x->warp->cta ? "" : " of another CTA of the cluster");
@@ -68,6 +68,7 @@ static bool init(struct exec *x, u32 lane, enum space space, u64 address, u32 co
         return false;
     }
     if (!async_permit(x, lane, cta, place.offset, BARRIER_BYTES, ACCESS_WRITE)) return false;
+    if (x->checker && !check_async(x, x->doing, lane, cta, place.offset, BARRIER_BYTES, ACCESS_WRITE)) return false;
     struct mbarrier *b = add(a, place.offset);
     if (!b) {
         exec_fault(x, lane, FAULT_LAUNCH, "out of host memory for an mbarrier");
@@ -81,6 +82,7 @@ static bool init(struct exec *x, u32 lane, enum space space, u64 address, u32 co
 int op_mbarrier_init(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     lane_addresses(x, o, address);
+    x->doing = o;
     FOR_LANES(l, m)
     if (!init(x, l, o->space, address[l], operand(x, o->b, l))) return RUN_FAULT;
     return RUN_NEXT;
@@ -100,6 +102,7 @@ static bool inval(struct exec *x, u32 lane, enum space space, u64 address) {
     }
     struct async *a = async_of(place.cta);
     u32 index = (u32)(b - a->barriers), last = --a->barrier_count;
+    if (x->checker) order_drop(x->checker->order, &b->arriving), order_drop(x->checker->order, &b->over);
     a->barrier_at[place.offset / BARRIER_BYTES] = 0;
     if (last != index) {
         a->barriers[index] = a->barriers[last];
@@ -125,6 +128,7 @@ static void settle(struct exec *x, struct mbarrier *b) {
     if (b->pending || b->tx) return;
     b->phase++;
     b->pending = b->expected;
+    if (x->checker) check_gate_over(x, b);
 }
 
 static bool change_tx(struct exec *x, u32 lane, struct mbarrier *b, s64 by) {
@@ -196,11 +200,14 @@ int op_mbarrier_arrive(struct exec *x, const struct op *o, u32 m) {
     FOR_LANES(l, m) {
         struct place place;
         struct mbarrier *b;
-        if (!find(x, l, o->space, address[l], &place, &b) || !arrive(x, o, l, b)) return RUN_FAULT;
+        if (!find(x, l, o->space, address[l], &place, &b)) return RUN_FAULT;
+        if (x->checker && o->order == ORDER_RELEASE) check_gate_arrive(x, 1u << l, &b->arriving);
+        if (!arrive(x, o, l, b)) return RUN_FAULT;
         if (o->order == ORDER_RELEASE && o->scope >= SCOPE_CLUSTER)
             world_fence(x->world, x->warp, thread_of(x, l), ORDER_RELEASE, o->scope);
     }
-    return RUN_NEXT;
+    x->warp->told = true;
+    return world_adverse(x->world) ? RUN_STOP : RUN_NEXT;
 }
 
 /* ---- waits ---- */
@@ -231,6 +238,20 @@ static void note_wait(struct exec *x, const struct op *o, u32 offset, u32 parity
     x->warp->polled = true;
 }
 
+/* The memory checker: the lanes are behind whoever arrived at the phases that they found complete. */
+static void learn(struct exec *x, const struct op *o, const u64 *address, u32 lanes) {
+    while (lanes) {
+        u32 first = (u32)__builtin_ctz(lanes), same = 0;
+        struct place place;
+        FOR_LANES(l, lanes) same |= (u32)(address[l] == address[first]) << l;
+        const struct mbarrier *b = place_of(x, first, o->space, address[first], BARRIER_BYTES, BARRIER_BYTES, &place)
+                                       ? mbarrier_at(place.cta, place.offset)
+                                       : NULL;
+        if (b) check_gate_wait(x, same, b);
+        lanes &= ~same;
+    }
+}
+
 int op_mbarrier_wait(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u32 done = 0, bit = 1u << x->warp->index;
@@ -252,6 +273,7 @@ int op_mbarrier_wait(struct exec *x, const struct op *o, u32 m) {
         done |= (u32)over << l;
     }
     predicate_write(x, o->d, done, m);
+    if (x->checker) learn(x, o, address, done);
     if (done) {
         x->await_touch = 0;
         if (o->order == ORDER_ACQUIRE) world_barrier(x->world, x->warp, true);

@@ -2,6 +2,7 @@
  * memory is the world's. A polled load (volatile, relaxed, acquire from global memory) ends a warp's burst. */
 #include <string.h>
 #include <runtime/cpu/exec_async.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_memory.h>
 
@@ -39,6 +40,7 @@ static u8 *cluster_at(struct exec *x, u32 lane, enum space space, u64 address, u
         !(own ? copies_permit(x, lane, 1u << lane, place.offset, bytes, access)
               : copies_permit_remote(x, lane, place.cta, place.offset, bytes, access)))
         return NULL;
+    if (x->checker && access && !check_place(x, lane, place.cta, place.offset, bytes, access)) return NULL;
     return place.cta->shared + place.offset;
 }
 
@@ -66,6 +68,9 @@ u8 *window_at(struct exec *x, u32 lane, enum space space, u64 address, unsigned 
     }
     if (cta->copies && space == SPACE_SHARED && access &&
         !copies_permit(x, lane, 1u << lane, address - begin, bytes, access))
+        return NULL;
+    if (x->checker && space == SPACE_SHARED && access &&
+        !check_place(x, lane, x->warp->cta, address - begin, bytes, access))
         return NULL;
     return base + (address - begin);
 }
@@ -145,7 +150,7 @@ static bool load_global_lane(struct exec *x, const struct op *o, u32 lane, u64 a
         if (!world_load(x->world, x->warp, thread_of(x, lane), address + at, to + at, bytes < 16 ? bytes : 16, o->order,
                         o->scope, x->fault))
             return false;
-    return true;
+    return !x->checker || check_global(x, o, 1u << lane, true, address, bytes);
 }
 
 /* Lanes `first` and on at addresses that follow each other, or at one address: how many, as bits. */
@@ -165,7 +170,7 @@ static bool load_run(struct exec *x, const struct op *o, u32 run, bool same, con
     if (count > 1 && address[first] % bytes == 0) {
         if (world_load(x->world, x->warp, thread_of(x, first), address[first], to, bytes * count, o->order, o->scope,
                        x->fault))
-            return true;
+            return !x->checker || check_global(x, o, run, same, address[first], bytes);
         FOR_LANES(l, run)
         if (!load_global_lane(x, o, l, address[l], to, bytes)) return false;
     }
@@ -194,6 +199,7 @@ int op_load_global(struct exec *x, const struct op *o, u32 m) {
     u32 first = (u32)__builtin_ctz(m);
     note_touch(x, o, false, SPACE_GLOBAL, address[first]);
     if (o->order == ORDER_WEAK) return RUN_NEXT;
+    if (x->checker) check_acquire(x, o, m);
     note_poll(x, o, address[first], from[first], bytes);
     return RUN_STOP;
 }
@@ -205,6 +211,8 @@ int op_load_generic(struct exec *x, const struct op *o, u32 m) {
     unsigned bytes = (unsigned)o->bytes * o->count;
     bool polled = false;
     lane_addresses(x, o, address);
+    x->doing = o;
+    if (x->checker) check_acquire(x, o, m);
     FOR_LANES(l, m) {
         enum space space = space_of(&address[l]);
         if (space == SPACE_GLOBAL || space == SPACE_SHARED) note_touch(x, o, false, space, address[l]);
@@ -246,11 +254,13 @@ int op_load_window(struct exec *x, const struct op *o, u32 m) {
         const u8 *shared = x->warp->cta->shared;
         note_touch(x, o, false, SPACE_SHARED, address[__builtin_ctz(m)]);
         if (x->warp->cta->copies && !copies_permit_each(x, m, address, bytes, ACCESS_READ)) return RUN_FAULT;
+        if (x->checker && !check_load(x, o, m, address, bytes)) return RUN_FAULT;
         for (u32 l = 0; l < WARP; l++)
             from[l] = shared + (m >> l & 1 ? address[l] - SHARED_BASE : 0);
         scatter(x, o, m, from);
         return RUN_NEXT;
     }
+    x->doing = o;
     FOR_LANES(l, m) {
         if (WINDOW_OF(address[l])) space_of(&address[l]);
         if (o->space == SPACE_SHARED) note_touch(x, o, false, SPACE_SHARED, address[l]);
@@ -308,8 +318,14 @@ static bool store_window_lane(struct exec *x, enum space space, u32 lane, u64 ad
 }
 
 /* What the lanes see of asynchronous copies, those who acquire will. */
-static inline void release(struct exec *x, const struct op *o, u32 m) {
+static inline void release_copies(struct exec *x, const struct op *o, u32 m) {
     if (o->order >= ORDER_RELEASE && x->warp->cta->copies) copies_release(x, m);
+}
+
+static inline void release(struct exec *x, const struct op *o, u32 m) {
+    release_copies(x, o, m);
+    x->doing = o;
+    if (x->checker) check_release(x, o, m);
 }
 
 int op_store_global(struct exec *x, const struct op *o, u32 m) {
@@ -370,6 +386,7 @@ int op_store_window(struct exec *x, const struct op *o, u32 m) {
     if (o->space == SPACE_SHARED) note_touch(x, o, true, SPACE_SHARED, address[__builtin_ctz(m)] & ~WINDOW_OF(~(u64)0));
     if (o->space == SPACE_SHARED && o->bytes == 4 && o->width == 32 && all_in_shared(x, address, m, bytes)) {
         if (x->warp->cta->copies && !copies_permit_each(x, m, address, bytes, ACCESS_WRITE)) return RUN_FAULT;
+        if (x->checker && !check_store(x, o, m, address, bytes)) return RUN_FAULT;
         x->warp->progressed |= store_words(x, o, m, address);
         return RUN_NEXT;
     }
@@ -382,7 +399,8 @@ int op_store_window(struct exec *x, const struct op *o, u32 m) {
 }
 
 int op_fence(struct exec *x, const struct op *o, u32 m) {
-    release(x, o, m);
+    release_copies(x, o, m);
+    if (x->checker) check_fence(x, m);
     FOR_LANES(l, m) world_fence(x->world, x->warp, thread_of(x, l), o->order, o->scope);
     return RUN_NEXT;
 }

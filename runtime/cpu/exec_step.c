@@ -6,6 +6,7 @@
 #include <xmmintrin.h>
 #endif
 #include <runtime/cpu/exec_async.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_copy.h>
 
 /* After this many backward branches with other groups waiting, the one that waited longest runs for a turn. */
@@ -112,6 +113,7 @@ static enum step_result finish_exit(struct exec *x, unsigned at, u32 m) {
     x->live &= ~m;
     x->warp->progressed = true;
     if (x->copies && !copies_exit(x, m)) return STEP_FAULT;
+    if (x->checker) check_exit(x, m);
     leave(x, at, m);
     if (x->parked_count && sync_settle(x) == RUN_FAULT) return STEP_FAULT;
     if (!x->live) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <runtime/cpu/exec_async.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_wgmma.h>
 
@@ -186,6 +187,7 @@ static void open_barrier(struct exec *x, u32 id) {
     }
     if (async_of(cta)) proxy_sync(async_of(cta));
     if (cta->copies) copies_open(cta, id, warps);
+    if (x->checker) check_open(cta, id, warps);
     *b = (struct barrier){0};
 }
 
@@ -212,6 +214,7 @@ int sync_barrier(struct exec *x, const struct part *parts, unsigned count, u32 m
                           expected, b->arrived, b->expected);
     if (!b->arrived) *b = (struct barrier){.expected = expected, .all = true};
     b->arrived += WARP;
+    if (x->checker) check_arrive(x, id, members);
     for (unsigned i = 0; i < count && o->sub >= BARRIER_POPC; i++) {
         u32 set = predicate_read(x, parts[i].op->c) & parts[i].lanes;
         b->population += (u32)__builtin_popcount(set);

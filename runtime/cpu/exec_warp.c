@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <runtime/cpu/exec_async.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_wgmma.h>
 #include <runtime/cpu/ptx.h>
@@ -70,6 +71,7 @@ int cta_start(struct cta *cta) {
         if (!(cta->warps[cta->warp_count] = warp_new(cta, cta->warp_count, left))) goto fail;
     }
     cta->live_warps = count;
+    if (!check_begin(cta)) goto fail;
     if (((const struct code *)g->fn->code)->async_reads && !proxy_begin(cta)) goto fail;
     return 0;
 fail:
@@ -78,6 +80,7 @@ fail:
 }
 
 void cta_end(struct cta *cta) {
+    check_end(cta);
     copies_free(cta);
     wgmma_free(cta);
     for (unsigned i = 0; cta->warps && i < cta->warp_count; i++)

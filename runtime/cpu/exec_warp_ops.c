@@ -1,6 +1,7 @@
 /* exec_warp_ops.c - operations among the threads of a warp: shuffles, votes, matches, reductions, matrices through
  * shared memory. Each gets the parts that meet; sources are gathered from all parts before anything is written. */
 #include <string.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_ops.h>
 
 static void gather32(const struct exec *x, const struct part *parts, unsigned count, u32 operand_offset, u32 *out) {
@@ -36,6 +37,7 @@ int sync_warp(struct exec *x, const struct part *parts, unsigned count, u32 memb
     (void)parts, (void)count;
     world_barrier(x->world, x->warp, false);
     if (x->copies) copies_meet(x, members);
+    if (x->checker) check_meet(x, members);
     if (async_of(x->warp->cta)) proxy_sync(async_of(x->warp->cta));
     return RUN_NEXT;
 }
@@ -201,6 +203,8 @@ static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP], u8 *
     }
     for (u32 l = 0; cta->copies && l < 8u * o->count; l++)
         if (!copies_permit(x, l, x->live, (u64)(rows[l] - cta->shared), 16, access)) return false;
+    for (u32 l = 0; x->checker && l < 8u * o->count; l++)
+        if (!check_row(x, o, l, (u64)(rows[l] - cta->shared), access)) return false;
     return true;
 }
 

@@ -6,8 +6,8 @@
  * of any warp of the warpgroup, passed on by barriers of the CTA, and by a release to all (who acquires is not
  * followed). */
 #include <string.h>
+#include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_copy.h>
-#include <runtime/cpu/exec_wgmma.h>
 
 static u32 *greater(u32 *to, u32 value) {
     if (value > *to) *to = value;
@@ -102,7 +102,7 @@ static bool read_unit(struct exec *x, unsigned group, const struct op *o, u32 of
                    offset + SHARED_BASE, SHARED_BASE, SHARED_BASE + cta->shared_bytes);
         return false;
     }
-    if (!read_sight(x, group, offset)) {
+    if (!read_sight(x, group, offset) || (x->checker && !check_wgmma(x, o, group, offset))) {
         exec_append(x->fault->text, sizeof x->fault->text, "; wgmma reads it through the descriptor of %c", operand);
         return false;
     }

@@ -104,6 +104,8 @@ struct warp { /* created and freed by the exec half */
     bool progressed; /* set by exec at: store that changes memory, atomic that changes memory, barrier passed, exit;
                         world clears it */
     bool read_timer; /* set at each globaltimer/clock read; world clears it */
+    bool told;       /* others may go on because of this warp: it fenced, opened a barrier, or (set by exec) arrived at an
+                        mbarrier; world clears it */
     void *exec;      /* exec half's own: pcs, masks, registers */
     void *world_data;
 };
@@ -204,6 +206,16 @@ void world_fence(struct world *world, struct warp *warp, unsigned thread, enum o
  * before is from here on ordered before a later fence or release by any of its threads. Without a call only a thread's
  * own stores are. */
 void world_barrier(struct world *world, struct warp *warp, bool whole_cta);
+/* The memory checker (world_written.c). Whether it is on. */
+bool world_checks(const struct grid *grid);
+/* Whether all of [address, +bytes), reachable, have been written; *known: how many from the first on. */
+bool world_written(struct world *world, uint64_t address, uint64_t bytes, uint64_t *known);
+/* The same byte by byte, into bits from number `at` on. */
+void world_written_bits(struct world *world, uint64_t address, uint64_t bytes, uint8_t *bits, uint64_t at);
+/* The warp's grid reads the bytes as an input, which no kernel may write while it runs, or for ever. */
+void world_read_input(struct world *world, const struct warp *warp, uint64_t address, uint64_t bytes, bool for_ever);
+/* "offset 16 of allocation #3 [0x.., +4096) of device 1", appended. */
+void world_name(const struct world *world, uint64_t address, char *text, size_t capacity);
 /* The adversary's dice, true once in `one_in`; always false in the fair schedule, which draws nothing. */
 bool world_chance(struct world *world, unsigned one_in);
 bool world_adverse(const struct world *world); /* whether there is an adversary */

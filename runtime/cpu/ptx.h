@@ -313,6 +313,7 @@ encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, enco
     encode_carry, encode_bfi, encode_policy, encode_testp, encode_copy, encode_copy_group,
     encode_copy_mbarrier, encode_mbarrier_life, encode_mbarrier_tx, encode_mbarrier_arrive, encode_mbarrier_wait,
     encode_mbarrier_pending, encode_mapa, encode_cluster_barrier, encode_setmaxnreg, encode_bulk, encode_bulk_group,
-    encode_prefetch_map, encode_wgmma, encode_wgmma_group;
+    encode_prefetch_map, encode_wgmma, encode_wgmma_group,
+    encode_wmma, encode_wmma_memory;
 void encode_wgmma_guards(struct loader *l); /* when the function is encoded */
 #endif

@@ -227,15 +227,30 @@ void encode_setp(struct loader *l, const struct insn *insn, struct op *op) {
     if (insn->operands[0].paired) op->extra = encode_predicate(l, insn, insn->operands[0].paired);
 }
 
-/* set: a compare into the spare predicate 0, spread into a register; imm is the compare's handler. */
+/* set: a compare into the spare predicate 0, spread into a register; imm is the compare's handler, extra what a lane or
+ * half gets where it holds. */
 void encode_set(struct loader *l, const struct insn *insn, struct op *op) {
-    struct text to = last_modifier(insn, 1);
-    bool is_float = text_is(to, "f32");
-    if (!is_float && !text_is(to, "u32") && !text_is(to, "s32"))
-        insn_fail(l, insn, "set gives .u32, .s32 or .f32 here");
+    static const struct {
+        const char *name;
+        char letter;
+        u32 yes;
+    } results[] = {{"u32", 'w', ~0u},     {"s32", 'w', ~0u},      {"f32", 'f', 0x3F800000},
+                   {"u16", 'h', 0xFFFF},  {"s16", 'h', 0xFFFF},   {"f16", 'H', 0x3C00},
+                   {"bf16", 'H', 0x3F80}, {"f16x2", 'x', 0x3C00}, {"bf16x2", 'x', 0x3F80}};
+    struct text to = last_modifier(insn, 1), from = last_modifier(insn, 0);
+    bool pairs = text_is(from, "f16x2") || text_is(from, "bf16x2"),
+         halves = text_is(from, "f16") || text_is(from, "bf16");
+    size_t i = 0;
+    while (i < sizeof results / sizeof results[0] && !text_is(to, results[i].name))
+        i++;
+    bool known =
+        i < sizeof results / sizeof results[0] && (i < 3 || ((pairs || halves) && (i < 5 || text_same(to, from))));
+    if (!known || (pairs && (i == 2 || i == 3 || i == 4)))
+        insn_fail(l, insn, "set gives .u32, .s32 or .f32 here, and of half-precision sources their own type");
     op->imm = (s64)(uintptr_t)encode_compare(l, insn, op, 1);
-    op->d = checked(l, insn, 0, is_float ? 'f' : 'w', 32);
-    op->sub = is_float;
+    op->d = checked(l, insn, 0, results[i].letter, results[i].letter == 'h' || results[i].letter == 'H' ? 16 : 32);
+    op->extra = pairs ? results[i].yes & 0xFFFF : results[i].yes;
+    op->sub = pairs;
     op->run = op_set;
 }
 

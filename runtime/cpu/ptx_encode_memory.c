@@ -182,6 +182,17 @@ static bool is_passed(const struct operand *address) {
     return address->kind == O_ADDRESS && address->variable && address->variable->passed;
 }
 
+/* The comment behind the instruction on its line: // const_input */
+static bool says_input(const struct insn *insn) {
+    static const char mark[] = "const_input";
+    const char *at = insn->text.at + insn->text.length;
+    while (*at && *at != '\n' && !(at[0] == '/' && at[1] == '/'))
+        at++;
+    if (*at != '/') return false;
+    at += 2 + strspn(at + 2, " ");
+    return strncmp(at, mark, sizeof mark - 1) == 0 && !strchr("_abcdefghijklmnopqrstuvwxyz", at[sizeof mark - 1]);
+}
+
 void encode_load(struct loader *l, const struct insn *insn, struct op *op) {
     struct access_mods mods = read_mods(l, insn, false, 1);
     unsigned operands = 2 + mods.policy;
@@ -192,6 +203,7 @@ void encode_load(struct loader *l, const struct insn *insn, struct op *op) {
     encode_address(l, insn, &insn->operands[1], op);
     check_space(l, insn, &insn->operands[1], mods.space);
     encode_data(l, insn, &insn->operands[0], &mods, true, op);
+    op->flags |= says_input(insn) ? F_INPUT : insn_has(insn, "nc") ? F_NC : 0;
     op->run = mods.space == SPACE_GENERIC                               ? op_load_generic
               : mods.space == SPACE_GLOBAL || mods.space == SPACE_CONST ? op_load_global
                                                                         : op_load_window;

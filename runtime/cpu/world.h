@@ -4,7 +4,7 @@
  * every cu* call; waiting calls give it up between rounds), no threads of its own: device work runs inside the caller's
  * synchronising calls. Files: world_state (options, life), world_memory (addresses), world_access (loads and stores),
  * world_wire (late stores), world_grid (CTAs on SMs), world_stream (order of work), world_schedule (who steps next),
- * world_report. */
+ * world_graph (launched graphs), world_report. */
 #ifndef DCPK_CPU_WORLD_H
 #define DCPK_CPU_WORLD_H
 
@@ -41,6 +41,8 @@ struct backing {
     int owner; /* device, or HOST_MEMORY */
     bool live;
     unsigned pending; /* words on their way here */
+    uint8_t *written; /* a bit a byte: somebody has written it; NULL: not kept (world_written.c) */
+    uint64_t *input;  /* of 16 bytes: who reads them as an input; NULL: nobody does */
 };
 
 struct memory; /* a handle of driver_vmm.c */
@@ -96,6 +98,7 @@ struct sm {
 struct watch { /* of a warp: what it polled last (0: nothing), and since when it made no progress */
     uint64_t address, since;
     bool polled, polled_before; /* in this window; in the one before */
+    uint64_t rest_until;        /* turn: the adversary lets others go first */
     uint64_t state, steps;      /* world_repeat.c: its registers once, and how many steps it had made; 0: not kept */
 };
 
@@ -159,16 +162,36 @@ struct device {
 };
 
 /* ---- streams ------------------------------------------------------------------------------------ */
-enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_RECORD, OP_WAIT };
+enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_RECORD, OP_WAIT, OP_GRAPH, OP_EMPTY };
 enum op_state { OP_QUEUED, OP_STARTED, OP_DONE };
 
 struct event {
     uint64_t recorded; /* record calls so far */
     uint64_t reached;  /* the latest of them that was reached */
     uint64_t time;     /* virtual ns of that */
-    unsigned users;    /* ops that name it */
+    unsigned users;    /* ops and nodes that name it */
     bool destroyed, no_timing;
     int device;
+    struct mark *mark; /* driver_capture.c: it was last recorded in a capture; NULL: it was not */
+};
+
+/* What all launches of one executable graph share. Nodes are numbered; a node's needs come before it. */
+struct graph_plan {
+    unsigned users, count; /* users: the executable, its runs */
+    const unsigned *needs; /* of node n: needs[need_end[n - 1]] .. needs[need_end[n] - 1] */
+    const unsigned *need_end;
+    uint64_t launched, finished; /* runs: the next begins when all before it have finished */
+    void *owner;                 /* goes with the last user */
+    void (*drop)(struct world *world, void *owner);
+};
+
+struct graph_run { /* one launch of it */
+    struct graph_plan *plan;
+    struct op *op; /* OP_GRAPH, of the stream it was launched in */
+    uint64_t sequence;
+    unsigned left, users; /* nodes that are not done; ops that name it */
+    bool begun;
+    bool done[]; /* nodes */
 };
 
 struct op {
@@ -191,6 +214,8 @@ struct op {
     uint8_t *staged; /* owned copy of a pageable source, or NULL */
     uint32_t value;  /* fill: width bytes of it, again and again */
     unsigned width;
+    struct graph_run *run; /* a graph's launch, or one of its nodes; NULL: neither */
+    unsigned node;
 };
 
 struct stream {
@@ -202,6 +227,7 @@ struct stream {
     struct op *first, *last;
     struct op *cursor; /* first queued op */
     struct stream *next;
+    struct capture *capture; /* driver_capture.c: what it is part of; NULL: work is enqueued */
 };
 
 /* ---- late stores -------------------------------------------------------------------------------- */
@@ -295,8 +321,10 @@ struct world {
     struct fault fault;
     char report[sizeof(((struct fault *)0)->text)];
     dcpkcpu_counters counters;
-    uint64_t grid_serial;
-    bool delayed; /* some op waits for a drawn round */
+    uint64_t grid_serial, library_serial, capture_serial, thread_serial;
+    bool delayed;             /* some op waits for a drawn round */
+    struct capture *captures; /* under way; driver_capture.c */
+    struct user_object *dropped; /* whose owners hear of it as the call ends; driver_object.c */
 };
 
 /* world_state.c */
@@ -339,6 +367,18 @@ void memory_enable_peer(struct world *world, int device, int peer, bool enable);
 void memory_explain(const struct world *world, uint64_t address, uint64_t bytes, int device, bool write, char *text,
                     size_t capacity);
 void memory_name(const struct mapping *mapping, uint64_t address, char *text, size_t capacity);
+
+/* world_written.c: what has been written, and what may not be */
+void written_begin(const struct world *world, struct backing *backing);
+void written_end(struct backing *backing);
+void written_put(const struct backing *backing, const uint8_t *at, uint64_t bytes, bool written);
+/* Bytes were copied: they are as written as their source; from NULL: written by the host. */
+void written_copy(const struct backing *to, const uint8_t *at, const struct backing *from,
+                  const uint8_t *source, uint64_t bytes);
+/* Whether a kernel may write the bytes, where backing->input is kept; false: fault. */
+bool written_permit(const struct world *world, const struct backing *backing, const struct mapping *mapping,
+                    uint64_t address, unsigned bytes, struct fault *fault);
+int memory_mark(struct world *world, uint64_t address, uint64_t bytes, int mark); /* enum dcpkcpu_mark; -1 refused */
 
 /* world_wire.c */
 int wire_begin(struct wire *wire);
@@ -396,6 +436,7 @@ void stream_op_done(struct world *world, struct op *op);
 const char *
 stream_obstacle(const struct stream *stream); /* why its next op cannot start; NULL: it can, or there is none */
 bool stream_idle(const struct stream *stream);
+void event_leave(struct event *event); /* an op or node that names it goes */
 
 /* What a call waits for: the work that was there as it began. Other host threads may add work, destroy the stream or
  * reset the machine meanwhile, so nothing here points to what they can free. */
@@ -407,6 +448,19 @@ struct work {
 struct work stream_work(const struct stream *stream);
 struct work device_work(const struct device *device);
 bool work_done(const void *work);
+
+/* world_graph.c */
+bool graph_is_node(const struct op *op); /* not the launch of a graph */
+/* NULL: out of memory. Its maker is a user of it until graph_run_leave. Nothing is launched before graph_run_launch
+ * gives it the OP_GRAPH of a stream. */
+struct graph_run *graph_run_make(struct graph_plan *plan);
+void graph_run_add(struct graph_run *run, struct op *op, unsigned node);
+void graph_run_launch(struct graph_run *run, struct op *op);
+const char *graph_obstacle(const struct op *op); /* of an op with a run; NULL: none */
+void graph_run_begin(struct world *world, struct graph_run *run);
+void graph_node_done(struct world *world, const struct op *op);
+void graph_run_leave(struct world *world, struct graph_run *run);
+void graph_plan_leave(struct world *world, struct graph_plan *plan);
 
 /* world_schedule.c */
 enum run_end { RUN_DONE, RUN_FAULT, RUN_STALLED, RUN_SLICE_OVER, RUN_RESET };

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "runtime/cpu/bits.h"
+
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 
 static inline struct resident *resident_of(const struct warp *warp) {
@@ -105,6 +107,7 @@ static bool store_multicast(struct world *world, struct warp *warp, unsigned thr
         if (offset < part->offset || offset - part->offset + bytes > part->bytes) continue;
         reached |= UINT32_C(1) << part->device;
         uint8_t *at = part->backing->memory + part->backing_offset + (offset - part->offset);
+        written_put(part->backing, at, bytes, true);
         if (world->late >> device->ordinal & 1) {
             if (!wire_send(world, resident_of(warp), thread, part->backing, at, from, bytes, true, fault)) return false;
         } else {
@@ -122,6 +125,15 @@ static bool store_multicast(struct world *world, struct warp *warp, unsigned thr
     return false;
 }
 
+/* The memory checker: whether the bytes may be written; they are from here on. */
+static bool note_write(const struct world *world, const struct mapping *m, const uint8_t *at, uint64_t address,
+                       unsigned bytes, struct fault *fault) {
+    struct backing *backing = m->backing;
+    if (backing->input && !written_permit(world, backing, m, address, bytes, fault)) return false;
+    bits_put(backing->written, (uint64_t)(at - backing->memory), bytes, true);
+    return true;
+}
+
 bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64_t address, const void *from,
                  unsigned bytes, enum order order, enum scope scope, bool *changed, struct fault *fault) {
     const struct mapping *m = look_up(world, address);
@@ -131,6 +143,7 @@ bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64
     if (order >= ORDER_RELEASE) world_fence(world, warp, thread, order, scope);
     if (m->multicast) return store_multicast(world, warp, thread, m, address, from, bytes, changed, fault);
     uint8_t *at = m->home + (address - m->start);
+    if (m->backing->written && !note_write(world, m, at, address, bytes, fault)) return false;
     if (m->backing->owner != device->ordinal) {
         world->counters.peer_stores += m->backing->owner != HOST_MEMORY;
         if (world->late >> device->ordinal & 1) {
@@ -154,6 +167,7 @@ void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint
         return NULL;
     }
     uint8_t *at = m->home + (address - m->start);
+    if (m->backing->written && !note_write(world, m, at, address, bytes, fault)) return NULL;
     if (m->backing->pending && resident_of(warp)->pending) wire_land_bytes(world, resident_of(warp), at, bytes);
     resident_of(warp)->watches[warp->index].address = address;
     return at;
@@ -161,12 +175,14 @@ void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint
 
 void world_fence(struct world *world, struct warp *warp, unsigned thread, enum order order, enum scope scope) {
     struct resident *source = resident_of(warp);
+    warp->told = true;
     if (!source->pending || order < ORDER_RELEASE || scope < SCOPE_CLUSTER) return;
     wire_land_ordered(world, source, thread);
 }
 
 void world_barrier(struct world *world, struct warp *warp, bool whole_cta) {
     struct resident *source = resident_of(warp);
+    warp->told = true;
     if (!source->pending) return;
     if (whole_cta && source->launch->cluster_ctas > 1)
         wire_land_all(world, source);

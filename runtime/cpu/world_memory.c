@@ -43,7 +43,10 @@ int arena_begin(struct arena *arena) {
 
 void arena_end(struct arena *arena) {
     for (size_t i = 0; i < arena->count; i++) {
-        if (arena->all[i]->owns_backing) free(arena->all[i]->backing);
+        if (arena->all[i]->owns_backing) {
+            written_end(arena->all[i]->backing);
+            free(arena->all[i]->backing);
+        }
         free(arena->all[i]);
     }
     free(arena->all);
@@ -117,6 +120,7 @@ static struct mapping *carve(struct world *world, int owner, uint64_t bytes) {
     }
     memset(memory, POISON, bytes);
     *backing = (struct backing){.memory = memory, .bytes = bytes, .owner = owner, .live = true};
+    written_begin(world, backing);
     mapping->start = (uint64_t)(uintptr_t)memory;
     mapping->bytes = bytes;
     mapping->granules = granules_of(bytes);
@@ -145,6 +149,7 @@ static void drop_bytes(struct world *world, struct backing *backing) {
         mmap(backing->memory, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (fresh == MAP_FAILED) mprotect(backing->memory, whole, PROT_NONE);
     backing->live = false;
+    written_end(backing);
     world->arena.bytes_live -= backing->bytes;
     if (backing->owner >= 0) world->devices[backing->owner].memory_used -= backing->bytes;
 }

@@ -117,7 +117,9 @@ static const char *op_name(const struct op *op) {
                                         [OP_COPY] = "copy",
                                         [OP_FILL] = "fill",
                                         [OP_RECORD] = "event record",
-                                        [OP_WAIT] = "event wait"};
+                                        [OP_WAIT] = "event wait",
+                                        [OP_GRAPH] = "graph",
+                                        [OP_EMPTY] = "end of a child graph"};
     return names[op->kind];
 }
 

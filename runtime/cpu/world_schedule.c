@@ -37,7 +37,7 @@ static enum step_result step_warp(struct world *world, struct warp *warp, struct
                                   uint64_t *threads, struct fault *fault) {
     if (!burst.single) return warp_run(world, warp, burst.budget, ran, threads, fault);
     enum step_result result = STEP_RAN;
-    for (unsigned i = 0; i < burst.budget && result == STEP_RAN && !warp->polled; i++) {
+    for (unsigned i = 0; i < burst.budget && result == STEP_RAN && !warp->polled && !warp->told; i++) {
         unsigned count = 0;
         if (warp->cta->copies_flying && world_chance(world, 12) && !cta_land_copies(world, warp->cta, fault))
             return STEP_FAULT;
@@ -138,20 +138,52 @@ static void change_speed(struct world *world, struct device *device) {
     if (world_below(world, 8) == 0) device->pause_until = world->round + world_below(world, 400);
 }
 
+static bool is_awake(const struct world *world, const struct resident *resident, unsigned w) {
+    return can_run(resident, resident->cta.warps[w]) && resident->watches[w].rest_until <= world->turn;
+}
+
+/* Warps that rest are let be unless the device has no others. */
 static struct warp *pick_warp(struct world *world, const struct device *device) {
     if (device->resident_count == 0) return NULL;
     for (unsigned attempt = 0; attempt < 8; attempt++) {
-        struct resident *r = device->residents[world_below(world, device->resident_count)];
-        struct warp *warp = r->cta.warps[world_below(world, r->cta.warp_count)];
-        if (can_run(r, warp)) return warp;
+        const struct resident *r = device->residents[world_below(world, device->resident_count)];
+        unsigned w = world_below(world, r->cta.warp_count);
+        if (is_awake(world, r, w)) return r->cta.warps[w];
     }
     unsigned from = world_below(world, device->resident_count);
+    struct warp *resting = NULL;
     for (unsigned i = 0; i < device->resident_count; i++) {
-        struct resident *r = device->residents[(from + i) % device->resident_count];
-        for (unsigned w = 0; w < r->cta.warp_count; w++)
-            if (can_run(r, r->cta.warps[w])) return r->cta.warps[w];
+        const struct resident *r = device->residents[(from + i) % device->resident_count];
+        for (unsigned w = 0; w < r->cta.warp_count; w++) {
+            if (is_awake(world, r, w)) return r->cta.warps[w];
+            if (can_run(r, r->cta.warps[w])) resting = r->cta.warps[w];
+        }
     }
-    return NULL;
+    return resting;
+}
+
+/* A warp, its warpgroup or its CTA falls behind the others: now and then anywhere, often where it has just told others
+ * something and so lets them go on. */
+static void fall_behind(struct world *world, struct resident *resident, const struct warp *warp, bool told) {
+    enum { LONGEST = 14 /* 2^ turns */, GROUP = 4 };
+    if (world_below(world, told ? 4 : 600)) return;
+    unsigned first = warp->index, count = 1;
+    switch (world_below(world, 4)) {
+    case 0:
+        first = 0;
+        count = resident->cta.warp_count;
+        break;
+    case 1:
+    case 2:
+        first = first / GROUP * GROUP;
+        count = GROUP;
+        break;
+    default:
+        break;
+    }
+    uint64_t until = world->turn + (UINT64_C(1) << world_below(world, LONGEST + 1));
+    for (unsigned w = first; w < first + count && w < resident->cta.warp_count; w++)
+        resident->watches[w].rest_until = until;
 }
 
 static struct burst pick_burst(struct world *world) {
@@ -229,7 +261,10 @@ static bool run_adverse_round(struct world *world) {
         struct resident *resident = (struct resident *)(void *)warp->cta;
         land_copies(world, resident);
         if (world->faulted) break;
-        ran |= run_warp(world, resident, warp, pick_burst(world)).ran;
+        warp->told = false;
+        struct outcome outcome = run_warp(world, resident, warp, pick_burst(world));
+        ran |= outcome.ran;
+        if (!outcome.ended && !world->faulted) fall_behind(world, resident, warp, warp->told);
     }
     return ran;
 }

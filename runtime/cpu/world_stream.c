@@ -3,7 +3,8 @@
  * Operations of a stream run in order, each after all before it is complete. A kernel with the PDL attribute whose
  * direct predecessor is a kernel may start when every CTA of that has started and has triggered or ended; its
  * griddepcontrol.wait ends when that predecessor is complete and its stores have landed, whatever older kernels still
- * do. The default stream of a device orders with its blocking streams, both ways. May not step warps. */
+ * do. The default stream of a device orders with its blocking streams, both ways. The nodes of a launched graph lie in
+ * streams of their own, where its edges alone order them (world_graph.c). May not step warps. */
 #include "runtime/cpu/world.h"
 
 #include <stdlib.h>
@@ -23,9 +24,14 @@ struct stream *stream_create(struct device *device, int priority, bool blocking)
     return stream;
 }
 
+void event_leave(struct event *event) {
+    event->users--;
+    if (event->destroyed && event->users == 0) free(event);
+}
+
 static void free_op(struct op *op) {
-    if (op->event) op->event->users--;
-    if (op->event && op->event->destroyed && op->event->users == 0) free(op->event);
+    if (op->run) graph_run_leave(op->stream->device->world, op->run);
+    if (op->event) event_leave(op->event);
     grid_free(op->launch);
     free(op->staged);
     free(op);
@@ -95,6 +101,7 @@ static const char *default_stream_obstacle(const struct stream *stream, const st
 
 static const char *predecessor_obstacle(const struct op *op) {
     if (op == op->stream->first) return NULL;
+    if (graph_is_node(op) && !op->programmatic) return NULL; /* its edges say it all */
     if (!op->programmatic || op->previous->kind != OP_KERNEL || op->not_before == UINT64_MAX)
         return "what is before it in the stream to complete";
     const struct op *previous = op->previous;
@@ -112,6 +119,7 @@ const char *stream_obstacle(const struct stream *stream) {
     if (!op) return NULL;
     const char *why = default_stream_obstacle(stream, op);
     if (!why) why = predecessor_obstacle(op);
+    if (!why && op->run) why = graph_obstacle(op);
     if (!why && op->kind == OP_WAIT && op->event->reached < op->generation) why = "an event that was not reached";
     if (!why && op->kind == OP_KERNEL && stream->device->started_count >= DEVICE_GRIDS)
         why = "one of the device's 128 grids to end";
@@ -148,6 +156,8 @@ static void touch_memory(struct world *world, struct op *op) {
                         "a copy or fill in a stream reached memory that was freed meanwhile");
         return;
     }
+    if (op->to.backing)
+        written_copy(op->to.backing, op->to.at, op->from.backing, op->from.at, op->bytes);
     if (op->kind == OP_FILL)
         fill(op);
     else
@@ -168,13 +178,17 @@ static void start(struct world *world, struct op *op) {
         op->event->reached = op->generation;
         op->event->time = world->time;
     }
-    stream_op_done(world, op);
+    if (op->kind == OP_GRAPH)
+        graph_run_begin(world, op->run); /* done with its last node */
+    else
+        stream_op_done(world, op);
 }
 
 void stream_op_done(struct world *world, struct op *op) {
     op->state = OP_DONE;
     if (op->next && op->next->state == OP_STARTED) op->next->launch->grid.predecessor_done = true;
     world->dirty = true;
+    if (graph_is_node(op)) graph_node_done(world, op);
 }
 
 static bool drop_done(struct stream *stream) {

@@ -1,0 +1,219 @@
+/* exec_args.c - see exec_args.h. */
+#include "exec_args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name, *form;
+    unsigned bytes;
+} kinds[EXEC_KINDS] = {
+#define X(id, name, form, bytes, meaning) [EXEC_##id] = {name, form, bytes},
+#include "exec_args.def"
+#undef X
+};
+
+static bool is_buffer(enum exec_kind kind) {
+    return kind >= EXEC_IN;
+}
+
+static bool is_written(enum exec_kind kind) {
+    return kind > EXEC_IN;
+}
+
+/* ---- words ---- */
+static bool read_integer(const char *text, unsigned bytes, uint64_t *bits) {
+    bool minus = text[0] == '-';
+    const char *digits = text + minus;
+    bool hexadecimal = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
+    const char *allowed = hexadecimal ? "0123456789abcdefABCDEF" : "0123456789";
+    if (hexadecimal) digits += 2;
+    if (digits[0] == '\0' || strspn(digits, allowed) != strlen(digits)) return false;
+    errno = 0;
+    uint64_t value = strtoull(digits, NULL, hexadecimal ? 16 : 10), most = bytes == 4 ? UINT32_MAX : UINT64_MAX;
+    if (errno != 0 || value > (minus ? most / 2 + 1 : most)) return false;
+    *bits = minus ? 0 - value : value;
+    return true;
+}
+
+static bool read_float(const char *text, unsigned bytes, uint64_t *bits) {
+    char *end;
+    if (text[0] == '\0' || strchr(" \t\n", text[0]) != NULL) return false;
+    errno = 0;
+    if (bytes == 4) {
+        float value = strtof(text, &end);
+        if (errno == ERANGE && isinf(value)) return false;
+        memcpy(bits, &value, sizeof value);
+    } else {
+        double value = strtod(text, &end);
+        if (errno == ERANGE && isinf(value)) return false;
+        memcpy(bits, &value, sizeof value);
+    }
+    return *end == '\0';
+}
+
+static enum exit_code bad_word(const struct command_line *line, const struct exec_arg *arg) {
+    return usage_error(line, "--arg %s: %s:%s is expected%s", arg->word, kinds[arg->kind].name, kinds[arg->kind].form,
+                       is_buffer(arg->kind) ? "" : ", a number that fits");
+}
+
+static enum exit_code read_file(const struct command_line *line, struct exec_arg *arg) {
+    FILE *file = fopen(arg->path, "rb");
+    size_t room = 1 << 16;
+    struct stat there;
+    if (file != NULL && fstat(fileno(file), &there) == 0 && S_ISREG(there.st_mode)) room = (size_t)there.st_size + 1;
+    arg->host = must(malloc(room));
+    for (size_t got = 1; file != NULL && got > 0; arg->bytes += got) {
+        if (arg->bytes == room) arg->host = must(realloc(arg->host, room *= 2));
+        got = fread((char *)arg->host + arg->bytes, 1, room - arg->bytes, file);
+    }
+    bool good = file != NULL && ferror(file) == 0;
+    int why = errno;
+    if (file != NULL) fclose(file);
+    if (good) return EXIT_DONE;
+    complain(line, "--arg %s: cannot read '%s': %s", arg->word, arg->path, strerror(why));
+    return EXIT_WORK;
+}
+
+/* Before anything runs: a run whose result cannot be kept is for nothing. */
+static enum exit_code look_at_output(const struct command_line *line, const struct exec_arg *arg) {
+    struct stat there;
+    char *folder = must(strdup(arg->path)), *slash = strrchr(folder, '/');
+    bool known = strcmp(arg->path, "-") == 0 || stat(arg->path, &there) == 0;
+    if (slash != NULL) slash[slash == folder] = '\0';
+    errno = 0;
+    if (strcmp(arg->path, "-") != 0) {
+        if (known && S_ISDIR(there.st_mode))
+            errno = EISDIR;
+        else if (known && !S_ISREG(there.st_mode))
+            (void)access(arg->path, W_OK);
+        else
+            (void)access(slash != NULL ? folder : ".", W_OK | X_OK);
+    }
+    int why = errno;
+    free(folder);
+    if (why == 0) return EXIT_DONE;
+    complain(line, "--arg %s: cannot write '%s': %s", arg->word, arg->path, strerror(why));
+    return EXIT_WORK;
+}
+
+static enum exit_code read_word(const struct command_line *line, struct exec_arg *arg) {
+    size_t kind = 0, length = strcspn(arg->word, ":");
+    const char *rest = arg->word + length + 1;
+    while (kind < EXEC_KINDS &&
+           (strlen(kinds[kind].name) != length || strncmp(kinds[kind].name, arg->word, length) != 0))
+        kind++;
+    if (kind == EXEC_KINDS || arg->word[length] == '\0')
+        return usage_error(line, "--arg %s: u32:N, u64:N, f32:X, f64:X, in:FILE, out:BYTES:FILE or inout:FILE",
+                           arg->word);
+    arg->kind = (enum exec_kind)kind;
+    if (!is_buffer(arg->kind)) {
+        bool integer = arg->kind == EXEC_U32 || arg->kind == EXEC_U64;
+        bool good = integer ? read_integer(rest, kinds[kind].bytes, &arg->value)
+                            : read_float(rest, kinds[kind].bytes, &arg->value);
+        return good ? EXIT_DONE : bad_word(line, arg);
+    }
+    arg->path = rest;
+    if (arg->kind == EXEC_OUT) {
+        char digits[24] = "";
+        size_t count = strcspn(rest, ":");
+        if (rest[count] == '\0' || count >= sizeof digits) return bad_word(line, arg);
+        memcpy(digits, rest, count);
+        if (!word_number(digits, (uint64_t)1 << 40, &arg->bytes) || arg->bytes == 0)
+            return usage_error(line, "--arg %s: a buffer has 1 to %llu bytes", arg->word, 1ull << 40);
+        arg->path = rest + count + 1;
+        arg->host = calloc(1, arg->bytes);
+        if (arg->host == NULL) {
+            complain(line, "--arg %s: no memory for %llu bytes", arg->word, (unsigned long long)arg->bytes);
+            return EXIT_WORK;
+        }
+    }
+    if (arg->path[0] == '\0') return bad_word(line, arg);
+    enum exit_code code = arg->kind == EXEC_OUT ? EXIT_DONE : read_file(line, arg);
+    return code == EXIT_DONE && is_written(arg->kind) ? look_at_output(line, arg) : code;
+}
+
+enum exit_code exec_args_read(const struct command_line *line, struct exec_args *args) {
+    args->count = line->many_count;
+    args->list = must(calloc(args->count + 1, sizeof *args->list));
+    enum exit_code code = EXIT_DONE;
+    for (size_t i = 0; i < args->count && code == EXIT_DONE; i++) {
+        args->list[i].word = line->many[i];
+        code = read_word(line, &args->list[i]);
+        for (size_t j = 0; j < i && code == EXIT_DONE; j++)
+            if (is_written(args->list[i].kind) && is_written(args->list[j].kind) &&
+                strcmp(args->list[i].path, args->list[j].path) == 0)
+                code = usage_error(line, "--arg %s: '%s' is written by another argument", args->list[i].word,
+                                   args->list[i].path);
+    }
+    return code;
+}
+
+/* ---- against the entry ---- */
+static void show_entry(const struct exec_args *args, const struct ptx_entry *entry) {
+    for (size_t i = 0; i < entry->count || i < args->count; i++)
+        fprintf(stderr, "dcpk:   %2zu  %-60s %s\n", i + 1, i < entry->count ? entry->parameters[i].text : "(none)",
+                i < args->count ? args->list[i].word : "(not given)");
+}
+
+enum exit_code exec_args_fit(const struct command_line *line, const struct exec_args *args,
+                             const struct ptx_entry *entry) {
+    if (args->count != entry->count) {
+        complain(line, "%s has %zu parameters, and %zu arguments are given:", entry->name, entry->count, args->count);
+        show_entry(args, entry);
+        return EXIT_USAGE;
+    }
+    for (size_t i = 0; i < args->count; i++) {
+        unsigned bytes = kinds[args->list[i].kind].bytes;
+        if (entry->parameters[i].bytes == 0 || entry->parameters[i].bytes == bytes) continue;
+        complain(line, "%s: parameter %zu has %llu bytes, and --arg %s has %u:", entry->name, i + 1,
+                 (unsigned long long)entry->parameters[i].bytes, args->list[i].word, bytes);
+        show_entry(args, entry);
+        return EXIT_USAGE;
+    }
+    return EXIT_DONE;
+}
+
+/* ---- on the device ---- */
+dcpk_status exec_args_place(struct exec_args *args, dcpk_device *device, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    for (size_t i = 0; i < args->count && status == DCPK_OK; i++) {
+        struct exec_arg *arg = &args->list[i];
+        if (!is_buffer(arg->kind) || arg->bytes == 0) continue; /* no bytes: the null address */
+        status = dcpk_mem_alloc(device, arg->bytes, &arg->value, error);
+        if (status == DCPK_OK) status = dcpk_mem_write(device, arg->value, arg->host, arg->bytes, error);
+    }
+    return status;
+}
+
+dcpk_status exec_args_collect(struct exec_args *args, dcpk_device *device, dcpk_error *error) {
+    dcpk_status status = DCPK_OK;
+    for (size_t i = 0; i < args->count; i++) {
+        struct exec_arg *arg = &args->list[i];
+        if (!is_buffer(arg->kind) || arg->value == 0) continue;
+        if (status == DCPK_OK && is_written(arg->kind))
+            status = dcpk_mem_read(device, arg->host, arg->value, arg->bytes, error);
+        (void)dcpk_mem_free(device, arg->value, NULL);
+        arg->value = 0;
+    }
+    return status;
+}
+
+enum exit_code exec_args_write(const struct command_line *line, const struct exec_args *args) {
+    for (size_t i = 0; i < args->count; i++)
+        if (is_written(args->list[i].kind) &&
+            !output_write(line, args->list[i].path, args->list[i].host, args->list[i].bytes))
+            return EXIT_WORK;
+    return EXIT_DONE;
+}
+
+void exec_args_free(struct exec_args *args) {
+    for (size_t i = 0; i < args->count; i++)
+        free(args->list[i].host);
+    free(args->list);
+}
