@@ -21,6 +21,7 @@ enum {
     CONFORM_THREADS = 128, /* of a CTA; inputs are a multiple of it */
     CONFORM_WARP = 32,
     CONFORM_FEW = 2048,       /* inputs of most forms */
+    CONFORM_PRODUCTS = 512,   /* of TENSOR forms: 16 tiles */
     CONFORM_HALVES = 65536,   /* every 16-bit pattern */
     CONFORM_UPPERS = 327680,  /* every upper half with 5 lower halves */
     CONFORM_CLUSTER = 2,      /* CTAs of a cluster where a form is CLUSTERED */

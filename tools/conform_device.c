@@ -131,20 +131,20 @@ static dcpk_status load_alone(struct conform_device *d, const struct conform_for
     return take(d, library, 0, which, error);
 }
 
-dcpk_status conform_device_load(struct conform_device *d, const struct conform_form *const *forms, size_t count,
-                                bool *loaded, dcpk_error *error) {
+void conform_device_load(struct conform_device *d, const struct conform_form *const *forms, size_t count, bool *loaded,
+                         char *why, size_t room) {
     void *library = NULL;
-    if (count > MOST_FORMS) return tool_fail(error, DCPK_E_ARG, "at most %d forms a module", MOST_FORMS);
+    dcpk_error error;
+    dcpk_error_init(&error);
     char *text = conform_module(forms, count);
-    dcpk_status status = load_text(d, text, &library, error);
+    bool whole = load_text(d, text, &library, &error) == DCPK_OK;
     free(text);
-    if (status == DCPK_OK) d->libraries[d->library_count++] = library;
-    bool whole = status == DCPK_OK;
-    for (size_t i = 0; i < count; i++) {
-        dcpk_status one = whole ? take(d, library, (unsigned)i, i, error) : load_alone(d, forms[i], i, error);
+    if (whole) d->libraries[d->library_count++] = library;
+    for (size_t i = 0; i < count && i < MOST_FORMS; i++) {
+        dcpk_status one = whole ? take(d, library, (unsigned)i, i, &error) : load_alone(d, forms[i], i, &error);
         loaded[i] = one == DCPK_OK;
+        snprintf(why + i * room, room, "%s", loaded[i] ? "" : error.text);
     }
-    return DCPK_OK;
 }
 
 void conform_device_unload(struct conform_device *d) {

@@ -9,10 +9,10 @@ struct conform_device;
 dcpk_status conform_device_open(dcpk_device *device, struct conform_device **out, dcpk_error *error);
 void conform_device_close(struct conform_device *device);
 
-/* Loads forms as one module; a driver that refuses it is asked form by form, and those that it refuses have loaded[i]
- * false and its reason in error, the last one's. conform_device_unload before the next. */
-dcpk_status conform_device_load(struct conform_device *device, const struct conform_form *const *forms, size_t count,
-                                bool *loaded, dcpk_error *error);
+/* Loads forms as one module; a driver that refuses it is asked form by form, and of those that it refuses loaded[i] is
+ * false and why says so, `room` bytes a form one after the other. conform_device_unload before the next. */
+void conform_device_load(struct conform_device *device, const struct conform_form *const *forms, size_t count,
+                         bool *loaded, char *why, size_t room);
 void conform_device_unload(struct conform_device *device);
 /* Runs form number `which` of those loaded. */
 dcpk_status conform_device_run(struct conform_device *device, const struct conform_form *form, size_t which,

@@ -80,7 +80,7 @@ static char letter_of(const struct conform_form *form, unsigned operand) {
 }
 
 size_t conform_input_count(const struct conform_form *form) {
-    size_t count = CONFORM_FEW;
+    size_t count = form->row->flags & TENSOR ? CONFORM_PRODUCTS : CONFORM_FEW;
     for (unsigned o = 0; o < 4; o++) {
         char letter = letter_of(form, o);
         if (letter == 'U') count = CONFORM_UPPERS;

@@ -1,0 +1,108 @@
+/* conform_check.c - see conform_check.h. */
+#include "conform_check.h"
+
+#include "command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUP = 40 }; /* forms of a module */
+
+bool conform_outcome_bad(const struct conform_outcome *o) {
+    bool exact = !(o->flags & (APPROX | TENSOR));
+    if (o->run == REFUSED || o->run == BROKE || o->differing > 0) return true;
+    if (o->judged && o->error.beyond > 0) return true;
+    return o->run == RAN && exact && o->recorded == RECORDED_OTHER;
+}
+
+static void compare_reference(const struct conform_form *form, const struct conform_in *in, struct conform_out *out,
+                              size_t count, struct conform_outcome *o) {
+    struct conform_out *wanted = must(malloc(count * sizeof *wanted));
+    bool *open = must(malloc(count * sizeof *open));
+    o->referred = conform_expected(form, in, count, wanted, open);
+    conform_settle(form, out, o->referred ? open : NULL, count);
+    for (size_t i = 0; i < count && o->referred; i++) {
+        if (memcmp(&out[i], &wanted[i], sizeof out[i]) == 0) continue;
+        if (o->differing++ > 0) continue;
+        o->first = i;
+        o->input = in[i], o->got = out[i], o->wanted = wanted[i];
+    }
+    free(wanted);
+    free(open);
+}
+
+void conform_check_results(const struct conform_check *check, const struct conform_form *form,
+                           const struct conform_in *in, struct conform_out *out, size_t count,
+                           struct conform_outcome *o) {
+    o->name = form->name;
+    o->flags = form->row->flags;
+    o->count = count;
+    compare_reference(form, in, out, count, o);
+    if (!o->referred) o->judged = conform_errors(form, in, out, count, &o->error);
+    if (o->judged) o->input = in[o->error.worst], o->got = out[o->error.worst];
+    if (check->golden == NULL && check->recording == NULL) return;
+    struct conform_record record = conform_record_of(form, conform_identity(form, in, count), out, count);
+    o->recorded = conform_golden_compare(check->golden, &record, &o->difference);
+    if (check->recording != NULL) conform_recording_add(check->recording, &record);
+    free((void *)record.results);
+}
+
+/* One form that is loaded. False: the device is not to be used any more. */
+static bool run_one(const struct conform_check *check, struct conform_device *device, const struct conform_form *form,
+                    size_t which, struct conform_outcome *o) {
+    dcpk_error error;
+    size_t count = conform_input_count(form);
+    struct conform_in *in = must(malloc(count * sizeof *in));
+    struct conform_out *out = must(malloc(count * sizeof *out));
+    dcpk_error_init(&error);
+    conform_inputs_fill(form, in, count);
+    o->run = conform_device_run(device, form, which, in, count, out, &error) == DCPK_OK ? RAN : BROKE;
+    if (o->run == RAN)
+        conform_check_results(check, form, in, out, count, o);
+    else
+        snprintf(o->why, sizeof o->why, "%.500s", error.text);
+    free(in);
+    free(out);
+    return o->run == RAN;
+}
+
+static bool run_group(const struct conform_check *check, struct conform_device *device,
+                      const struct conform_form *const *forms, size_t count, struct conform_outcome *outcomes) {
+    bool loaded[GROUP], good = true;
+    char why[GROUP][sizeof outcomes->why];
+    conform_device_load(device, forms, count, loaded, why[0], sizeof why[0]);
+    for (size_t i = 0; i < count && good; i++) {
+        if (loaded[i]) {
+            good = run_one(check, device, forms[i], i, &outcomes[i]);
+            continue;
+        }
+        outcomes[i].run = REFUSED;
+        memcpy(outcomes[i].why, why[i], sizeof why[i]);
+    }
+    conform_device_unload(device);
+    return good;
+}
+
+/* Forms that one module may hold: of one target, and of hardware or not. */
+static bool together(const struct conform_form *a, const struct conform_form *b) {
+    return ((a->row->flags ^ b->row->flags) & (SM_90A | CPU_ONLY)) == 0;
+}
+
+dcpk_status conform_check_forms(const struct conform_check *check, const struct conform_form *const *forms,
+                                size_t count, struct conform_outcome *outcomes, dcpk_error *error) {
+    struct conform_device *device = NULL;
+    dcpk_status status = conform_device_open(check->device, &device, error);
+    bool good = status == DCPK_OK;
+    for (size_t i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && n < GROUP && together(forms[i], forms[i + n]); n++) {
+        }
+        for (size_t k = i; k < i + n; k++) {
+            outcomes[k] = (struct conform_outcome){.name = forms[k]->name, .flags = forms[k]->row->flags};
+        }
+        bool forbidden = check->hardware && forms[i]->row->flags & CPU_ONLY;
+        if (good && !forbidden) good = run_group(check, device, &forms[i], n, &outcomes[i]);
+    }
+    conform_device_close(device);
+    return status;
+}

@@ -1,0 +1,189 @@
+/* conform_report.c - see conform_report.h. */
+#include "conform_report.h"
+
+#include "table.h"
+
+#include <string.h>
+
+static bool approximate(const struct conform_outcome *o) {
+    return o->flags & (APPROX | TENSOR);
+}
+
+static const char *unit_of(char measure) {
+    return measure == 'u' ? "ulp" : measure == 'r' ? "relative" : measure == 'p' ? "of sum |a b|" : "absolute";
+}
+
+/* ---- a line a snippet ---- */
+static void print_values(const char *what, const uint64_t *values, size_t count, FILE *to) {
+    while (count > 1 && values[count - 1] == 0)
+        count--;
+    fprintf(to, "%s", what);
+    for (size_t i = 0; i < count; i++)
+        fprintf(to, " %llx", (unsigned long long)values[i]);
+}
+
+static void print_input(const struct conform_outcome *o, FILE *to) {
+    const uint64_t values[4] = {o->input.a, o->input.b, o->input.c, o->input.x};
+    print_values("a b c x =", values, 4, to);
+}
+
+static void print_recorded(const struct conform_outcome *o, FILE *to) {
+    const struct conform_difference *d = &o->difference;
+    fprintf(to, "  %s: ", o->name);
+    if (d->differing == 0)
+        fprintf(to, "differs from what was recorded for several inputs\n");
+    else if (approximate(o))
+        fprintf(to, "%zu of %zu results are not the recorded ones, by %.0f ulp at most\n", d->differing, o->count,
+                d->ulps);
+    else
+        fprintf(to, "input %zu gives another result than was recorded\n", d->input);
+}
+
+static void print_one(const struct conform_outcome *o, FILE *to) {
+    static const char *const recorded[] = {"no recorded data", "recorded for another text or other inputs",
+                                           "as recorded", "not as recorded"};
+    switch (o->run) {
+    case NOT_RUN:
+        fprintf(to, "  %s: not run\n", o->name);
+        return;
+    case REFUSED:
+    case BROKE:
+        fprintf(to, "  %s: %s: %s\n", o->name, o->run == REFUSED ? "refused" : "failed", o->why);
+        return;
+    default:
+        break;
+    }
+    if (o->differing > 0) {
+        fprintf(to, "  %s: %zu of %zu results are not the reference's; input %zu: ", o->name, o->differing, o->count,
+                o->first);
+        print_input(o, to);
+        print_values(": left", o->got.d, 4, to);
+        print_values(", must be", o->wanted.d, 4, to);
+        fprintf(to, "\n");
+    } else if (o->judged && o->error.beyond > 0) {
+        fprintf(to, "  %s: %zu of %zu results are beyond %g %s, by %g at most; input %zu: ", o->name, o->error.beyond,
+                o->error.judged, o->error.bound->bound, unit_of(o->error.bound->measure), o->error.largest,
+                o->error.worst);
+        print_input(o, to);
+        print_values(": left", o->got.d, 4, to);
+        fprintf(to, "\n");
+    } else if (!conform_outcome_bad(o)) {
+        fprintf(to, "  %s: %s, %s\n", o->name, o->referred ? "as the reference" : "within its bound",
+                recorded[o->recorded]);
+    }
+    if (o->recorded == RECORDED_OTHER) print_recorded(o, to);
+}
+
+/* ---- families of approximations ---- */
+/* The largest error of the outcomes that have one bound. */
+static void add_family(struct table *table, const struct conform_report *report, const struct conform_bound *bound) {
+    size_t snippets = 0, judged = 0, exact = 0;
+    const struct conform_outcome *worst = NULL;
+    char text[64];
+    for (size_t i = 0; i < report->count; i++) {
+        const struct conform_outcome *o = &report->outcomes[i];
+        if (!o->judged || o->error.bound != bound) continue;
+        snippets++;
+        judged += o->error.judged;
+        exact += o->error.exact;
+        if (worst == NULL || o->error.at_bound > worst->error.at_bound) worst = o;
+    }
+    if (worst == NULL) return;
+    snprintf(text, sizeof text, "%s*%s", bound->prefix, bound->suffix);
+    table_text(table, text);
+    table_integer(table, (int64_t)snippets);
+    table_integer(table, (int64_t)judged);
+    table_number(table, "%.1f %%", judged > 0 ? 100.0 * (double)exact / (double)judged : 0);
+    table_number(table, "%.3g", worst->error.largest);
+    table_number(table, "%.3g", bound->bound);
+    table_text(table, unit_of(bound->measure));
+    table_text(table, bound->section);
+}
+
+static void print_families(const struct conform_report *report, FILE *to) {
+    static const struct column columns[] = {{"family", "family"},   {"snippets", "snippets"},
+                                            {"results", "results"}, {"rounded", "rounded right"},
+                                            {"error", "error"},     {"allowed", "allowed"},
+                                            {"unit", "unit"},       {"manual", "PTX ISA"}};
+    struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
+    bool any = false;
+    for (size_t i = 0; i < report->count; i++) {
+        const struct conform_outcome *o = &report->outcomes[i];
+        bool first = o->judged;
+        for (size_t k = 0; k < i && first; k++)
+            first = !report->outcomes[k].judged || report->outcomes[k].error.bound != o->error.bound;
+        if (!first) continue;
+        add_family(table, report, o->error.bound);
+        any = true;
+    }
+    if (any) {
+        fprintf(to, "largest errors of what is approximate:\n");
+        table_print(table, to);
+    }
+    table_free(table);
+}
+
+/* ---- counts ---- */
+struct counts {
+    size_t run, exact, exact_right, approximate, within, refused, broke, left;
+    size_t recorded[4], recorded_exact, recorded_exact_same;
+};
+
+static struct counts count_all(const struct conform_report *report) {
+    struct counts n = {0};
+    for (size_t i = 0; i < report->count; i++) {
+        const struct conform_outcome *o = &report->outcomes[i];
+        n.refused += o->run == REFUSED;
+        n.broke += o->run == BROKE;
+        n.left += o->run == NOT_RUN;
+        if (o->run != RAN) continue;
+        n.run++;
+        n.recorded[o->recorded]++;
+        if (approximate(o)) {
+            n.approximate++;
+            n.within += o->judged && o->error.beyond == 0;
+        } else {
+            n.exact++;
+            n.exact_right += o->differing == 0;
+            n.recorded_exact += o->recorded >= RECORDED_SAME;
+            n.recorded_exact_same += o->recorded == RECORDED_SAME;
+        }
+    }
+    return n;
+}
+
+static void print_recorded_counts(const struct conform_report *report, const struct counts *n, FILE *to) {
+    if (report->golden == NULL) {
+        fprintf(to, "recorded: no recorded data for any snippet (on an H200: dcpk check device --device cuda:0 --record "
+                    "conformance_h200.txt)\n");
+        return;
+    }
+    fprintf(to, "recorded: %s: %s\n", report->path, conform_golden_device(report->golden));
+    fprintf(to, "  %zu of %zu snippets are as recorded to the last bit; of the %zu that the manual defines to the bit, %zu\n",
+            n->recorded[RECORDED_SAME], n->recorded[RECORDED_SAME] + n->recorded[RECORDED_OTHER], n->recorded_exact,
+            n->recorded_exact_same);
+    if (n->recorded[NOT_RECORDED] > 0)
+        fprintf(to, "  %zu snippets have no recorded data\n", n->recorded[NOT_RECORDED]);
+    if (n->recorded[OF_ANOTHER_TEXT] > 0)
+        fprintf(to, "  %zu snippets were recorded for another text or other inputs: no data for them\n",
+                n->recorded[OF_ANOTHER_TEXT]);
+}
+
+bool conform_report_print(const struct conform_report *report, FILE *to) {
+    struct counts n = count_all(report);
+    bool good = true;
+    for (size_t i = 0; i < report->count; i++) {
+        bool bad = conform_outcome_bad(&report->outcomes[i]);
+        if (bad || report->verbose) print_one(&report->outcomes[i], to);
+        good = good && !bad;
+    }
+    fprintf(to, "device: %s\n%zu snippets, %zu run", report->device, report->count, n.run);
+    if (n.refused > 0) fprintf(to, ", %zu refused", n.refused);
+    if (n.broke > 0) fprintf(to, ", %zu failed", n.broke);
+    if (n.left > 0) fprintf(to, ", %zu not run", n.left);
+    fprintf(to, "\n  defined to the bit: %zu of %zu are bit-exact with the reference\n", n.exact_right, n.exact);
+    fprintf(to, "  approximations and sums of products: %zu of %zu keep their bound\n", n.within, n.approximate);
+    print_families(report, to);
+    print_recorded_counts(report, &n, to);
+    return good;
+}
