@@ -205,5 +205,12 @@ const struct layer_fault hopper_faults[] = {
      DEAD,
      BY_DEATH,
      {{"lib/hopper_load.lua", "    if a.boxed then drain(a, p) end\n", ""}}},
+    {"weights are read before they are there",
+     MEET,
+     BY_SCHEDULE,
+     {{"lib/hopper_meet.lua", "|   bar.sync       3, 384;                              // weights are there\n", ""},
+      {"lib/hopper_meet.lua",
+       "|   bar.sync       3, 384;                              // weights are there, and nobody needs P any more\n",
+       ""}}},
 };
 const size_t hopper_fault_count = sizeof hopper_faults / sizeof *hopper_faults;
