@@ -74,6 +74,12 @@ static void name_columns(char line[LINE]) {
         length += snprintf(line + length, (size_t)(LINE - length), "%s%s", i > 0 ? "," : "", columns[i].name);
 }
 
+double roofline_kept(double us) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", us);
+    return strtod(text, NULL);
+}
+
 void roofline_put_head(FILE *to, const char *title) {
     char names[LINE];
     name_columns(names);

@@ -36,6 +36,8 @@ struct roofline_tally {
 };
 struct roofline_tally roofline_count(const struct roofline *table);
 
+/* A time as a file keeps it: six digits. What is shown of a shape that has such times is the same before and after. */
+double roofline_kept(double us);
 /* The first two lines of a file; one line, with what follows from its shape and times. */
 void roofline_put_head(FILE *to, const char *title);
 void roofline_put_row(FILE *to, const struct roofline_row *row);

@@ -87,6 +87,7 @@ START_TEST(a_table_reads_back_as_it_was_written) {
         ck_assert_int_eq(got->requests, row->requests);
         ck_assert_int_eq(got->context, row->context);
         ck_assert_double_eq_tol(got->us, row->us, 1e-5 * row->us);
+        ck_assert_double_eq(got->us, roofline_kept(row->us));
         ck_assert_double_eq_tol(got->fp8_us, row->fp8_us, 1e-5);
         ck_assert_double_eq_tol(got->bf16_us, row->bf16_us, 1e-5);
     }
