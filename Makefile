@@ -85,7 +85,7 @@ bench-gpu:
 	$(call setup,build)
 	+$(again) programs $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode
 	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_gpu $(ARGS)
-	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_decode
+	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_decode --csv $(BUILD)/decode.csv --svg $(BUILD)/decode.svg
 clean:
 	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
 

@@ -17,7 +17,7 @@ void gpu_must(dcpk_status status, const dcpk_error *error, const char *what) {
     }
 }
 
-void gpu_open(struct gpu *gpu, const char *device) {
+void gpu_open_untimed(struct gpu *gpu, const char *device) {
     dcpk_error error;
     dcpk_error_init(&error);
     memset(gpu, 0, sizeof *gpu);
@@ -31,6 +31,12 @@ void gpu_open(struct gpu *gpu, const char *device) {
     gpu_must(dcpk_device_get_info(gpu->device, &gpu->info, &error), &error, "device");
     gpu_must(dcpk_stream_create(gpu->device, &gpu->stream, &error), &error, "stream");
     gpu_must(dcpk_gen_open(&gen, &gpu->gen, &error), &error, "generator");
+}
+
+void gpu_open(struct gpu *gpu, const char *device) {
+    dcpk_error error;
+    dcpk_error_init(&error);
+    gpu_open_untimed(gpu, device);
     gpu_must(gpu_timer_open(&gpu->timer, gpu->device, gpu->stream, &error), &error, "graphs and events");
 }
 

@@ -1,5 +1,5 @@
 /* gpu_bench.h - what the programs that need hardware share: a device with its generator, kernels, memory, and time as
- * tools/gpu_time.h takes it. Not for the CPU device: it has no time to measure. */
+ * tools/gpu_time.h takes it, which the CPU device has none of. */
 #ifndef TESTS_GPU_BENCH_H
 #define TESTS_GPU_BENCH_H
 
@@ -17,6 +17,8 @@ struct gpu {
 
 /* The device's context stays the thread's. Ends the program with a message when there is none. */
 void gpu_open(struct gpu *gpu, const char *device);
+/* Without what measures time: no timer, gpu_time is not for it; the CPU device will do. */
+void gpu_open_untimed(struct gpu *gpu, const char *device);
 void gpu_close(struct gpu *gpu);
 /* The kernel of a spec's text, loaded. */
 dcpk_kernel *gpu_kernel(struct gpu *gpu, const char *spec);

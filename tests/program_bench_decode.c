@@ -1,53 +1,86 @@
 /* program_bench_decode.c - part of `make bench-gpu`: mla_decode (pv=fp8) beside a public kernel, shape by shape.
  *
  * Reads a table of the peer's times (docs/peers_h200.csv) and measures the same shapes: graph replay, inputs that
- * rotate beyond the L2, reducer and planning included. Target: 1.06 t0 + 2.5 us, t0 = max(2 us + KV bytes / 4.65 TB/s,
- * flops / 900 TFLOP/s). The two anchors of tests/gpu_anchors.c come first. Options: --device KIND, --peers FILE, --only
- * TEXT (rows whose "heads,q,requests,context" begin so). Exit 1 where an anchor is not reproduced. */
+ * rotate beyond the L2, reducer and planning included. Floor and target: tests/roofline.h. The two anchors of
+ * tests/gpu_anchors.c come first. Options: --device KIND, --peers FILE, --only TEXT (rows whose
+ * "heads,q,requests,context" begin so), --csv FILE (all figures, a line as soon as a shape is measured), --svg FILE
+ * (the picture). --draw CSV -o SVG makes the picture of such a table, without a device. Exit 1 where an anchor is not
+ * reproduced. */
 #include <tests/gpu_bench.h>
+#include <tests/roofline.h>
 
 #include <tools/kernel_time.h>
 #include <tools/numbers.h>
 
+#include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { POOL = 64 << 20, MOST_REQUESTS = 512, MOST_SHAPES = 1024, SHORTEST = 4 /* calls of a graph */ };
+enum { POOL = 64 << 20, MOST_REQUESTS = 512, SHORTEST = 4 /* calls of a graph */ };
 
-struct shape {
-    int heads, q, requests, context;
-    double fp8, bf16; /* of the peer, 0: unknown */
-};
-
-struct tally {
-    int shapes, on_target, slower_fp8, slower_bf16, compared;
-    double logs; /* of ratios to the peer's FP8 kernel */
+struct choice {
+    const char *device, *peers, *only, *csv, *svg, *draw;
 };
 
 static struct gpu gpu;
 
-static int read_shapes(const char *path, const char *only, struct shape *shapes) {
-    char line[256];
-    int count = 0;
-    FILE *file = fopen(path, "r");
+/* ---- files ---- */
+static FILE *must_open(const char *path, const char *mode) {
+    FILE *file = fopen(path, mode);
     if (file == NULL) {
-        fprintf(stderr, "bench_decode: cannot open %s\n", path);
+        fprintf(stderr, "bench_decode: cannot open %s: %s\n", path, strerror(errno));
         exit(2);
     }
-    while (count < MOST_SHAPES && fgets(line, sizeof line, file) != NULL) {
-        struct shape s = {0};
-        if (only != NULL && strncmp(line, only, strlen(only)) != 0) continue;
-        int fields = sscanf(line, "%d,%d,%d,%d,%lf,%lf", &s.heads, &s.q, &s.requests, &s.context, &s.fp8, &s.bf16);
-        if (fields >= 5 && s.requests <= MOST_REQUESTS) shapes[count++] = s;
-    }
-    fclose(file);
-    return count;
+    return file;
 }
 
-static double measure(const struct shape *shape) {
+static void must_close(FILE *file, const char *path) {
+    bool fine = !ferror(file);
+    if (fclose(file) != 0 || !fine) {
+        fprintf(stderr, "bench_decode: %s was not written whole: %s\n", path, strerror(errno));
+        exit(2);
+    }
+}
+
+static void read_shapes(const struct choice *choice, struct roofline *table) {
+    char line[256];
+    const char *only = choice->only;
+    FILE *file = must_open(choice->peers, "r");
+    while (table->count < ROOFLINE_MOST && fgets(line, sizeof line, file) != NULL) {
+        struct roofline_row s = {0};
+        if (only != NULL && strncmp(line, only, strlen(only)) != 0) continue;
+        int fields =
+            sscanf(line, "%d,%d,%d,%d,%lf,%lf", &s.heads, &s.q, &s.requests, &s.context, &s.fp8_us, &s.bf16_us);
+        if (fields >= 5 && s.requests <= MOST_REQUESTS) table->rows[table->count++] = s;
+    }
+    fclose(file);
+}
+
+static void draw(const struct roofline *table, const char *path) {
+    FILE *file = must_open(path, "w");
+    roofline_draw(file, table);
+    must_close(file, path);
+}
+
+static int draw_table(const struct choice *choice) {
+    static struct roofline table;
+    char why[512];
+    FILE *file = must_open(choice->draw, "r");
+    bool right = roofline_read(file, choice->draw, &table, why, sizeof why);
+    fclose(file);
+    if (!right) {
+        fprintf(stderr, "bench_decode: %s\n", why);
+        return 2;
+    }
+    draw(&table, choice->svg);
+    return 0;
+}
+
+/* ---- measures ---- */
+static double measure(const struct roofline_row *shape) {
     char text[128];
     int32_t lens[MOST_REQUESTS];
     struct kernel_inputs *inputs;
@@ -69,61 +102,90 @@ static double measure(const struct shape *shape) {
     return us;
 }
 
-static void show(const struct shape *s, double us, struct tally *tally) {
-    double bytes = 576.0 * s->requests * s->context, flops = 2.0 * 1088 * s->requests * s->context * s->heads * s->q;
-    double t0 = fmax(2 + bytes / 4.65e6, flops / 900e6), target = 1.06 * t0 + 2.5;
-    const char *verdict = us <= target ? "on target" : us <= s->fp8 ? "" : "SLOWER";
+static void show(const struct roofline_row *row) {
+    double us = row->us, target = roofline_target_us(row);
+    const char *verdict = us <= target ? "on target" : us <= row->fp8_us ? "" : "SLOWER";
     printf("%3d %d %3d %6d %9.2f us %8.2f target x%5.2f  %5.2f TB/s %6.0f TFLOP/s  fp8 %8.2f x%5.2f  bf16 %8.2f x%5.2f "
            " %s\n",
-           s->heads, s->q, s->requests, s->context, us, target, us / target, bytes / us / 1e6, flops / us / 1e6, s->fp8,
-           s->fp8 / us, s->bf16, s->bf16 / us, verdict);
+           row->heads, row->q, row->requests, row->context, us, target, us / target, roofline_bytes(row) / us / 1e6,
+           roofline_flops(row) / us / 1e6, row->fp8_us, row->fp8_us / us, row->bf16_us, row->bf16_us / us, verdict);
     fflush(stdout);
-    tally->shapes++;
-    tally->on_target += us <= target;
-    tally->slower_fp8 += s->fp8 > 0 && us > s->fp8;
-    tally->slower_bf16 += s->bf16 > 0 && us > s->bf16;
-    if (s->fp8 > 0) {
-        tally->compared++;
-        tally->logs += log(s->fp8 / us);
+}
+
+static void name_table(struct roofline *table) {
+    char day[16];
+    time_t now = time(NULL);
+    strftime(day, sizeof day, "%Y-%m-%d", gmtime(&now));
+    snprintf(table->title, sizeof table->title, "mla_decode pv=fp8 on one %.60s (%d multiprocessors), %s",
+             gpu.info.name, (int)gpu.info.sms, day);
+}
+
+static void measure_all(const struct choice *choice, bool anchored, struct roofline *table) {
+    FILE *csv = choice->csv != NULL ? must_open(choice->csv, "w") : NULL;
+    if (csv != NULL) {
+        roofline_put_head(csv, table->title);
+        fprintf(csv, "# the anchors were %sreproduced in the same run\n", anchored ? "" : "not ");
     }
+    for (size_t i = 0; i < table->count; i++) {
+        table->rows[i].us = roofline_kept(measure(&table->rows[i]));
+        show(&table->rows[i]);
+        if (csv != NULL) {
+            roofline_put_row(csv, &table->rows[i]);
+            fflush(csv);
+        }
+    }
+    if (csv != NULL) must_close(csv, choice->csv);
+    if (choice->svg != NULL && table->count > 0) draw(table, choice->svg);
+}
+
+static int run(const struct choice *choice) {
+    static struct roofline table;
+    struct random random;
+    double read_gbs;
+    uint64_t *pool = malloc(POOL);
+    if (pool == NULL) return 1;
+    read_shapes(choice, &table);
+    random_seed(&random, 1);
+    for (size_t i = 0; i < POOL / sizeof *pool; i++)
+        pool[i] = (random_next(&random) & 0x8787878787878787) | 0x2828282828282828; /* e4m3 of usual size */
+    gpu_open(&gpu, choice->device);
+    name_table(&table);
+    printf("bench-decode: %s, %zu shapes of %s\n", gpu.info.name, table.count, choice->peers);
+    bool fine = gpu_anchors(&gpu, pool, POOL, &read_gbs);
+    measure_all(choice, fine, &table);
+    gpu_close(&gpu);
+    free(pool);
+    struct roofline_tally tally = roofline_count(&table);
+    printf(
+        "bench-decode: %zu of %zu on target; %zu slower than the FP8 peer, %zu than the BF16 peer; geometric mean %.3f "
+        "times the FP8 peer's speed\n",
+        tally.on_target, table.count, tally.slower_fp8, tally.slower_bf16, tally.speed);
+    return fine ? 0 : 1;
 }
 
 int main(int argc, char **argv) {
     static const struct option longs[] = {{"device", required_argument, NULL, 'd'},
                                           {"peers", required_argument, NULL, 'p'},
-                                          {"only", required_argument, NULL, 'o'},
+                                          {"only", required_argument, NULL, 'n'},
+                                          {"csv", required_argument, NULL, 'c'},
+                                          {"svg", required_argument, NULL, 'o'},
+                                          {"draw", required_argument, NULL, 'D'},
                                           {NULL, 0, NULL, 0}};
-    const char *device = "cuda", *peers = "docs/peers_h200.csv", *only = NULL;
-    for (int c; (c = getopt_long(argc, argv, "d:p:o:", longs, NULL)) != -1;) {
-        if (c == '?') {
-            fprintf(stderr, "usage: bench_decode [--device KIND] [--peers FILE] [--only TEXT]\n");
-            return 2;
-        }
-        device = c == 'd' ? optarg : device;
-        peers = c == 'p' ? optarg : peers;
-        only = c == 'o' ? optarg : only;
+    struct choice choice = {.device = "cuda", .peers = "docs/peers_h200.csv"};
+    int c;
+    while ((c = getopt_long(argc, argv, "o:", longs, NULL)) != -1 && c != '?') {
+        const char **to = c == 'd'   ? &choice.device
+                          : c == 'p' ? &choice.peers
+                          : c == 'n' ? &choice.only
+                          : c == 'c' ? &choice.csv
+                          : c == 'o' ? &choice.svg
+                                     : &choice.draw;
+        *to = optarg;
     }
-    static struct shape shapes[MOST_SHAPES];
-    struct tally tally = {0};
-    struct random random;
-    double read_gbs;
-    int count = read_shapes(peers, only, shapes);
-    uint64_t *pool = malloc(POOL);
-    if (pool == NULL) return 1;
-    random_seed(&random, 1);
-    for (size_t i = 0; i < POOL / sizeof *pool; i++)
-        pool[i] = (random_next(&random) & 0x8787878787878787) | 0x2828282828282828; /* e4m3 of usual size */
-    gpu_open(&gpu, device);
-    printf("bench-decode: %s, %d shapes of %s\n", gpu.info.name, count, peers);
-    bool fine = gpu_anchors(&gpu, pool, POOL, &read_gbs);
-    for (int i = 0; i < count; i++)
-        show(&shapes[i], measure(&shapes[i]), &tally);
-    gpu_close(&gpu);
-    free(pool);
-    printf("bench-decode: %d of %d on target; %d slower than the FP8 peer, %d than the BF16 peer; geometric mean %.3f "
-           "times the FP8 "
-           "peer's speed\n",
-           tally.on_target, tally.shapes, tally.slower_fp8, tally.slower_bf16,
-           tally.compared > 0 ? exp(tally.logs / tally.compared) : 0.0);
-    return fine ? 0 : 1;
+    if (c == '?' || optind != argc || (choice.draw != NULL && (choice.svg == NULL || choice.csv != NULL))) {
+        fprintf(stderr, "usage: bench_decode [--device KIND] [--peers FILE] [--only TEXT] [--csv FILE] [--svg FILE]\n"
+                        "       bench_decode --draw CSV -o SVG\n");
+        return 2;
+    }
+    return choice.draw != NULL ? draw_table(&choice) : run(&choice);
 }

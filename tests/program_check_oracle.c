@@ -2,8 +2,11 @@
  * (tests/templates/NAME_oracle.cu.lua), which test_oracle holds against FP64: what a host's reference takes too long
  * for. Part of `make check-gpu`.
  *
- * Prints one line a shape; exit 1 when one is out of its bound (spec.md decision 9). Options: --device KIND, --short.
+ * Prints one line a shape; exit 1 when one is out of its bound (spec.md decision 9). Last a table of mla_decode against
+ * FP64 at growing lengths (tests/decode_errors.h). Options: --device KIND, --short, --errors (the table alone),
+ * --keys N[,N...] (its lengths), --heads N (its heads). The table alone runs on the CPU device, too, at small lengths.
  */
+#include <tests/decode_errors.h>
 #include <tests/gpu_bench.h>
 
 #include <tools/layer_judge.h>
@@ -264,24 +267,101 @@ static void check_query(int32_t heads, int32_t batch, const char *rope) {
     free(angles), free(rows[0]), free(rows[1]), free(caches[0]), free(caches[1]);
 }
 
+/* ---- errors by length ---------------------------------------------------------------------------- */
+
+enum { MOST_LENGTHS = 16 };
+struct lengths {
+    int32_t keys[MOST_LENGTHS];
+    int count;
+};
+
+static bool read_lengths(const char *text, struct lengths *lengths) {
+    lengths->count = 0;
+    for (;;) {
+        char *end;
+        long keys = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : 0;
+        if (keys < 1 || keys > 1 << 20 || lengths->count == MOST_LENGTHS) return false;
+        lengths->keys[lengths->count++] = (int32_t)keys;
+        if (*end == '\0') return true;
+        if (*end != ',') return false;
+        text = end + 1;
+    }
+}
+
+static void show_errors(double mean, int32_t keys, const struct decode_error *e) {
+    bool right = decode_error_fine(&e[DECODE_FP8]) && decode_error_fine(&e[DECODE_F16]);
+    printf("| %7g | %6d |", mean, (int)keys);
+    for (int form = 0; form < DECODE_FORMS; form++)
+        printf(" %8.1e | %8.1e |", e[form].rounded, e[form].ideal);
+    printf(" %s | %s |\n", right ? "good         " : "OUT OF BOUNDS",
+           decode_error_fine(&e[DECODE_CHAIN]) ? "within" : "out   ");
+    fflush(stdout);
+    all_right = all_right && right;
+}
+
+static void check_errors(const struct lengths *lengths, int32_t heads) {
+    dcpk_error error;
+    int32_t longest = 1;
+    dcpk_error_init(&error);
+    for (int i = 0; i < lengths->count; i++)
+        longest = lengths->keys[i] > longest ? lengths->keys[i] : longest;
+    printf(
+        "mla_decode heads=%d batch=1 splits=1 on %s against FP64: relative error of rows against P rounded to e4m3 "
+        "(bound 1e-2) and ideal P (bound 4e-2).\n"
+        "The one chain is emulated on the host: exact scores, the same P, all FP8 products of a latent summed by one "
+        "chain of wgmma; a kernel with S splits has chains of 1/S of the keys.\n\n"
+        "| mean(V) |   keys | pv=fp8   | ideal    | pv=f16   | ideal    | chain    | ideal    | ours          | "
+        "chain  |\n"
+        "|---------|--------|----------|----------|----------|----------|----------|----------|---------------|"
+        "--------|\n",
+        (int)heads, gpu.info.name);
+    for (int mean = 0; mean <= 1; mean++) {
+        struct decode_inputs *inputs;
+        struct decode_error errors[DECODE_FORMS];
+        const struct decode_inputs_wish wish = {gpu.device, gpu.stream, gpu.gen, heads, longest, mean};
+        gpu_must(decode_inputs_open(&wish, &inputs, &error), &error, "mla_decode");
+        for (int i = 0; i < lengths->count; i++) {
+            gpu_must(decode_errors_measure(inputs, lengths->keys[i], errors, &error), &error, "mla_decode");
+            show_errors(mean, lengths->keys[i], errors);
+        }
+        decode_inputs_close(inputs);
+    }
+}
+
+static int usage(void) {
+    fprintf(stderr,
+            "usage: check_oracle [--device KIND] [--short] [--errors] [--keys N[,N...]] [--heads N]\n"
+            "       keys: up to %d lengths from 1 to 1048576; heads: 1 to 128\n",
+            MOST_LENGTHS);
+    return 2;
+}
+
 int main(int argc, char **argv) {
     static const struct option longs[] = {
-        {"device", required_argument, NULL, 'd'}, {"short", no_argument, NULL, 's'}, {NULL, 0, NULL, 0}};
+        {"device", required_argument, NULL, 'd'}, {"short", no_argument, NULL, 's'},
+        {"errors", no_argument, NULL, 'e'},       {"keys", required_argument, NULL, 'k'},
+        {"heads", required_argument, NULL, 'h'},  {NULL, 0, NULL, 0}};
     const char *device = "cuda";
-    bool brief = false;
-    for (int c; (c = getopt_long(argc, argv, "d:s", longs, NULL)) != -1;) {
-        if (c == '?') {
-            fprintf(stderr, "usage: check_oracle [--device KIND] [--short]\n");
-            return 2;
-        }
+    bool brief = false, errors = false;
+    struct lengths lengths = {{1024, 4096, 16384, 65536, 131072}, 5};
+    int heads = 4;
+    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        if (c == 'k' && !read_lengths(optarg, &lengths)) return usage();
+        if (c == 'h') heads = atoi(optarg); /* NOLINT: checked below */
+        if (c == '?' || heads < 1 || heads > 128) return usage();
         device = c == 'd' ? optarg : device;
         brief = brief || c == 's';
+        errors = errors || c == 'e';
     }
-    gpu_open(&gpu, device);
-    check_query(12, 64, "none");
-    check_query(16, 17, "interleaved");
-    check_query(128, 64, "half");
-    check_decodes(brief);
+    if (optind != argc) return usage();
+    gpu_open_untimed(&gpu, device);
+    if (!errors) {
+        check_query(12, 64, "none");
+        check_query(16, 17, "interleaved");
+        check_query(128, 64, "half");
+        check_decodes(brief);
+    }
+    if (errors || !brief) check_errors(&lengths, heads);
     gpu_close(&gpu);
     printf("check_oracle: %s\n", all_right ? "all within their bounds" : "OUT OF BOUNDS");
     return all_right ? 0 : 1;
