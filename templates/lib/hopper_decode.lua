@@ -3,7 +3,7 @@
 -- 512 threads, one CTA a multiprocessor. A CTA holds n = 8 .. 64 rows of a request (as few groups as can be, as equal as can be: 96 rows are
 -- 2 x 48) and takes key tiles split, split + live, ... of 64 keys. Two groups are a pair of a cluster: each loads half a tile and gives it to
 -- both. grid (row groups, columns): which request and split a column is, of how many (`live`), follows from the lengths of all requests
--- (lib/hopper_plan); the splits give each other their sums (lib/hopper_meet). With as many requests as columns, or with splits=K, grid
+-- (lib/hopper_plan); the splits give each other their sums (lib/hopper_armed). With as many requests as columns, or with splits=K, grid
 -- (row groups, splits, R): a request's splits are K or as many as it has tiles, and a second kernel adds them up.
 --   before the wait   lengths, plan, page ids; the first five key tiles, where they hold nothing that this step wrote
 --   warpgroup 0   warp 0: page ids 32 at a time, tile -> ring of 5 stages, tensor copies (kv_latent_map, kv_rope_map)
@@ -21,10 +21,12 @@ local hopper = include "lib/hopper"
 local hopper_plan = include "lib/hopper_plan"
 local hopper_bounds = include "lib/hopper_bounds"
 local hopper_load = include "lib/hopper_load"
+local hopper_query = include "lib/hopper_query"
 local hopper_score = include "lib/hopper_score"
 local hopper_value = include "lib/hopper_value"
 local hopper_out = include "lib/hopper_out"
-local hopper_meet = include "lib/hopper_meet"
+local hopper_words = include "lib/hopper_words"
+local hopper_chunks = include "lib/hopper_chunks"
 local hopper_decode = {}
 local DEALT = shape.columns > 0
 
@@ -101,8 +103,8 @@ local function leave_sums(a, acc)
 |   bra            $(stored);
 | $(part):
   if DEALT then
-    hopper_meet.give(a, acc)
-    hopper_meet.add(a)
+    hopper_chunks.give(a, acc)
+    hopper_chunks.add(a)
   else
     hopper_out.store(a, acc, true)
   end
@@ -115,7 +117,7 @@ local function weigh(a)
   local alone, one = label "alone", pred "one_"
 |   setp.eq.u32    $(one), $(a.live), 1;
 | @$(one) bra      $(alone);
-  hopper_meet.weigh(a)
+  hopper_words.weigh(a)
 | $(alone):
 end
 
@@ -135,6 +137,7 @@ local function roles(a)
 |   bra            $(done);
 | $(value):
 |   setmaxnreg.inc.sync.aligned.u32 $(shape.registers[3]);
+  hopper_query.there(false)
   scope(function()
     local acc = f32("acc", 2 * shape.n, "O: [4 blocks of latents][n / 2]")
     a.part = b32("part", "which PV warpgroup")
@@ -163,19 +166,27 @@ local function main(alone, box)
   local a = hopper.open()
   hopper_bounds.open(a)
   hopper_load.open(a)
+  hopper_load.foresee(a)
   local b = not alone and box.open("mla_decode", false)
   hopper.barriers(a)
   find_work(a, b)
   hopper_load.start(a)
+  hopper_query.prepare(a)
   pdl.wait()
   pdl.launch_dependents()
   local out = label "out"
+  a.lost = DEALT and label "lost"
   if b then read_box(a, b, box) end
   leave_if_idle(a, out)
+  hopper_query.copy(a)
   roles(a)
   hopper.part()
 | $(out):
 |   ret;
+  if DEALT then
+| $(a.lost):
+|   trap;
+  end
 end
 
 function hopper_decode.emit()

@@ -80,6 +80,33 @@ local function batch(a, id, from)
   end)
 end
 
+-- Warp 1, first of all: page ids of the request that is this CTA's if all lengths are equal, towards the L2, while others find out which
+-- it is. A line a lane: of the first 1024 pages.
+function hopper_load.foresee(a)
+  local done = label "foreseen"
+  scope(function()
+    local other, request, pages, line, at = pred "other_", b32 "request_", b32 "pages_", b32 "line", b64 "at"
+|   setp.ne.u32    $(other), $(a.warp), 1;
+| @$(other) bra    $(done);
+    if shape.columns > 0 then
+|   mov.u32        $(request), %ctaid.y;
+|   mul.lo.u32     $(request), $(request), $(shape.requests);
+|   div.u32        $(request), $(request), $(shape.columns);
+    else
+|   mov.u32        $(request), %ctaid.z;
+    end
+|   ld.param.u32   $(pages), [$(param.max_pages)];
+|   shl.b32        $(line), $(a.lane), 5;
+|   setp.ge.u32    $(other), $(line), $(pages);
+| @$(other) bra    $(done);
+|   mad.lo.u32     $(line), $(request), $(pages), $(line);
+|   ld.param.u64   $(at), [$(param.block_table)];
+|   mad.wide.u32   $(at), $(line), 4, $(at);
+|   prefetch.global.L2 [$(at)];   // const_input
+  end)
+| $(done):
+end
+
 -- State of the producer warp, from before the wait to its end.
 function hopper_load.open(a)
   local p = { t = b32("fill", "tile to ask for"), id = b32("id", "page of this lane"), next = b32("next", "of the batch after"),
@@ -156,7 +183,7 @@ function hopper_load.start(a)
     batch(a, p.id, p.t)
 |   mad.lo.u32     $(from), $(a.live), $(BATCH), $(p.t);
     batch(a, p.next, from)
-|   mad.lo.u32     $(most), $(a.live), $(shape.stages), $(p.t);
+|   mad.lo.u32     $(most), $(a.live), $(shape.early), $(p.t);
 |   min.u32        $(limit), $(a.old), $(most);
     fill(a, p, limit, true)
   end)

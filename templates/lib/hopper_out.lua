@@ -7,27 +7,23 @@ local SUMS = shape.n // 2
 
 hopper_out.WHOLE = "0xffffffff"                        -- LSE of split 0 in the workspace: the row is written, there is no more to add
 
--- lse := log2(l) + m' - 8, -inf where the row saw no key; scale := `by` / l, or 0. by: a register or nil: output_scale.
-function hopper_out.close_row(a, row, lse, scale, seen, by)
+-- One of both: lse := log2(l) + m' - 8, -inf where the row saw no key; scale := output_scale / l, or 0.
+function hopper_out.close_row(a, row, lse, scale, seen)
   scope(function()
     local at, top, sum = b32 "at", f32 "top_", f32 "sum_"
 |   mad.lo.u32     $(at), $(row), 4, $(a.memory);
-|   ld.shared.f32  $(top), [$(at)+$(shape.END)];
-|   ld.shared.f32  $(sum), [$(at)+$(shape.END + 256)];
+|   ld.shared.f32  $(sum), [$(at)+$(shape.END + (lse and 256 or 512))];
 |   setp.neu.f32   $(seen), $(sum), 0f00000000;
     if lse then
+|   ld.shared.f32  $(top), [$(at)+$(shape.END)];
 |   lg2.approx.f32 $(lse), $(sum);
 |   add.rn.f32     $(lse), $(lse), $(top);
 |   sub.rn.f32     $(lse), $(lse), $(f32(8));
 |   selp.f32       $(lse), $(lse), 0fff800000, $(seen);
     end
     if scale then
-|   rcp.rn.f32     $(scale), $(sum);
-      if not by then
 |   ld.param.f32   $(top), [$(param.output_scale)];
-      end
-|   mul.rn.f32     $(scale), $(scale), $(by or top);
-|   selp.f32       $(scale), $(scale), 0f00000000, $(seen);
+|   mul.rn.f32     $(scale), $(sum), $(top);
     end
   end)
 end

@@ -1,75 +1,13 @@
--- hopper_score: the softmax warpgroup of mla_decode's form for sm_90a: query rows into place, S = Q K^T of a key tile by wgmma (64 rows, of
--- which n exist, by 64 keys), row maxima, P in e4m3 to shared. Thread (warp w, group g, quarter t) holds of rows 16 w + g and + 8 the keys
+-- hopper_score: the softmax warpgroup of mla_decode's form for sm_90a: S = Q K^T of a key tile by wgmma (64 rows, of which n
+-- exist, by 64 keys), row maxima, P in e4m3 to shared. Thread (warp w, group g, quarter t) holds of rows 16 w + g and + 8 the keys
 -- 8 i + 2 t and + 1, i = 0..7: s[4 i + 2 r + e].
 local shape = include "lib/hopper_shape"
 local row_max = include "lib/row_max"
 local mbarrier = include "lib/mbarrier"
 local wgmma = include "lib/wgmma"
+local hopper_query = include "lib/hopper_query"
 local hopper_score = {}
-local DH, ROWS = shape.dh, 64
-
--- to := shared address of 16-byte unit `unit` (0..35) of query row `row`.
-local function query_unit(a, to, row, unit)
-  scope(function()
-    local rope, sub, low, other, swing = pred "rope", b32 "sub", b32 "low", b32 "other", b32 "swing"
-|   setp.ge.u32    $(rope), $(unit), 32;
-|   shr.u32        $(sub), $(unit), 3;
-|   and.b32        $(low), $(unit), 7;
-|   and.b32        $(swing), $(row), 7;
-|   xor.b32        $(low), $(low), $(swing);
-|   mul.lo.u32     $(to), $(sub), $(ROWS * 128);
-|   mad.lo.u32     $(to), $(row), 128, $(to);
-|   mad.lo.u32     $(to), $(low), 16, $(to);
-|   sub.u32        $(low), $(unit), 32;
-|   shr.u32        $(swing), $(row), 1;
-|   and.b32        $(swing), $(swing), 3;
-|   xor.b32        $(low), $(low), $(swing);
-|   mad.lo.u32     $(other), $(row), 64, $(ROWS * 512);
-|   mad.lo.u32     $(other), $(low), 16, $(other);
-|   selp.b32       $(to), $(other), $(to), $(rope);
-|   add.u32        $(to), $(to), $(a.memory);
-|   add.u32        $(to), $(to), $(shape.QUERY);
-  end)
-end
-
--- The CTA's query rows -> shared, by the warpgroup's 128 threads; rows past the request's last: zeros.
-local function load_query(a)
-  scope(function()
-    local base, at, chunk, row, unit, to, place, size = b64 "base", b64 "at", b32 "chunk", b32 "row", b32 "unit", b32 "to", b32 "place", b32 "size"
-    local live, more, again = pred "live", pred "more", label "query_row"
-    if a.boxed then
-      scope(function()
-|   ld.param.u64   $(base), [$(param.q_box)];
-        include("lib/mailbox").q_parity(base, base, a.parity)
-      end)
-    else
-|   ld.param.u64   $(base), [$(param.query)];
-    end
-|   and.b32        $(chunk), $(a.thread), 127;
-| $(again):
-|   div.u32        $(row), $(chunk), 36;
-|   mul.lo.u32     $(unit), $(row), 36;
-|   sub.u32        $(unit), $(chunk), $(unit);
-    query_unit(a, to, row, unit)
-|   add.u32        $(row), $(row), $(a.row0);
-|   setp.lt.u32    $(live), $(row), $(shape.rows);
-|   selp.b32       $(size), 16, 0, $(live);
-|   selp.b32       $(row), $(row), 0, $(live);
-|   div.u32        $(place), $(row), $(DH);
-|   rem.u32        $(row), $(row), $(DH);
-|   mad.lo.u32     $(place), $(a.request), $(spec.q), $(place);
-|   mad.lo.u32     $(place), $(place), $(a.boxed and spec.qh or DH), $(row);
-|   mad.lo.u32     $(place), $(place), 36, $(unit);
-|   mad.wide.u32   $(at), $(place), 16, $(base);
-|   cp.async.cg.shared.global [$(to)], [$(at)], 16, $(size);
-|   add.u32        $(chunk), $(chunk), 128;
-|   setp.lt.u32    $(more), $(chunk), $(ROWS * 36);
-| @$(more) bra     $(again);
-|   cp.async.wait_all;
-|   fence.proxy.async.shared::cta;
-|   bar.sync       1, 128;
-  end)
-end
+local ROWS = 64
 
 -- s := Q K^T of the tile at shared address `stage`. Two chains of 9 steps each, added here: the tensor core keeps about 13 bits of a
 -- chain and cuts towards zero; one chain of 18 moved rows by up to 2e-2, two by 3e-3.
@@ -224,10 +162,10 @@ local function weights(a, s, slot, flag)
   end)
 end
 
--- m' and l of the rows -> shared, for the PV warpgroups.
+-- m', l and 1 / l (0 where the row saw no key) of the rows -> shared.
 local function ends(a)
   scope(function()
-    local other, lead, at = f32 "other", pred "lead", b32 "at"
+    local other, lead, at, seen = f32 "other", pred "lead", b32 "at", pred "seen"
     for r = 0, 1 do
       for _, lanes in ipairs { 1, 2 } do
 |   shfl.sync.bfly.b32 $(other), $(a.sum[r]), $(lanes), 31, 0xffffffff;
@@ -240,6 +178,10 @@ local function ends(a)
     for r = 0, 1 do
 | @$(lead) st.shared.f32 [$(at)+$(shape.END + 32 * r)], $(a.top[r]);
 | @$(lead) st.shared.f32 [$(at)+$(shape.END + 256 + 32 * r)], $(a.sum[r]);
+|   rcp.rn.f32     $(other), $(a.sum[r]);
+|   setp.neu.f32   $(seen), $(a.sum[r]), 0f00000000;
+|   selp.f32       $(other), $(other), 0f00000000, $(seen);
+| @$(lead) st.shared.f32 [$(at)+$(shape.END + 512 + 32 * r)], $(other);
     end
 |   bar.warp.sync  0xffffffff;
 |   setp.eq.u32    $(lead), $(a.lane), 0;
@@ -256,7 +198,7 @@ function hopper_score.run(a)
     local t, stage, parity, slot, free, idle = b32 "t", b32("ring", "stage"), b32 "parity", b32 "slot", b32("free", "parity of the slot"), pred "idle"
     local again, over, skip = label "score", label "scored", label "no_live_rows"
     local bar, at = b32 "bar", b32 "at"
-    load_query(a)
+    hopper_query.there(true)
 |   ld.param.f32   $(a.scale), [$(param.softmax_scale)];
 |   mul.rn.f32     $(a.scale), $(a.scale), $(f32(1.4426950408889634));
     for r = 0, 1 do
