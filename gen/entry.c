@@ -29,6 +29,14 @@ static const struct known_param known_params[] = {
 
 /* ---- spec ---- */
 
+/* What follows from mla_decode's keys in one place, for templates and runtime alike. */
+static const struct {
+    const char *key;
+    int32_t (*of)(const dcpk_spec *spec);
+} planned[] = {{"planned_splits", dcpk_spec_planned_splits},
+               {"planned_groups", dcpk_spec_planned_groups},
+               {"planned_columns", dcpk_spec_planned_columns}};
+
 static int spec_index(lua_State *L) {
     const dcpk_spec *spec = host_of(L)->spec;
     const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2);
@@ -37,11 +45,11 @@ static int spec_index(lua_State *L) {
         lua_pushstring(L, key[0] == 'k' ? spec->kernel : spec->arch);
         return 1;
     }
-    bool splits = strcmp(key, "planned_splits") == 0, columns = strcmp(key, "planned_columns") == 0;
-    if ((splits || columns) && dcpk_kernel_id_of(spec->kernel) == DCPK_KERNEL_mla_decode) {
-        lua_pushinteger(L, splits ? dcpk_spec_planned_splits(spec) : dcpk_spec_planned_columns(spec));
-        return 1;
-    }
+    for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
+        if (strcmp(key, planned[i].key) == 0 && dcpk_kernel_id_of(spec->kernel) == DCPK_KERNEL_mla_decode) {
+            lua_pushinteger(L, planned[i].of(spec));
+            return 1;
+        }
     const struct dcpk_key_row *row = dcpk_key_row_find(key, strlen(key));
     int32_t taken = row != NULL && dcpk_key_taken(spec->kernel, row),
             value = taken ? dcpk_key_get(spec, row) : DCPK_UNSET;

@@ -40,6 +40,8 @@ DCPK_PRIVATE void dcpk_key_list(const char *kernel, char *text, size_t capacity)
 
 /* spec_plan.c: the splits of a resolved mla_decode spec: its own number, or with auto the planned one. */
 DCPK_PRIVATE int32_t dcpk_spec_planned_splits(const dcpk_spec *spec);
+/* Its row groups: CTAs of a request and split. */
+DCPK_PRIVATE int32_t dcpk_spec_planned_groups(const dcpk_spec *spec);
 /* mla_decode for sm_90a, splits=auto: columns of CTAs that the kernel deals out to the requests itself; 0: none. */
 DCPK_PRIVATE int32_t dcpk_spec_planned_columns(const dcpk_spec *spec);
 

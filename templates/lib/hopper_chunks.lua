@@ -7,6 +7,7 @@ local hopper_chunks = {}
 local N, SUMS = shape.n, shape.n // 2
 local CHUNKS, ARMED, WEIGHTS, PARTS = armed.CHUNKS, armed.WORD, armed.WEIGHTS, armed.PARTS
 local LOADS = N <= 16 and 4 or N <= 32 and 8 or 16      -- as many as a thread adds up where splits are even
+local PADDED = shape.groups * N > shape.rows            -- some CTA has rows past the request's last
 local place, lose_patience = armed.place, armed.lose_patience
 
 -- The PV warpgroups: this split's chunks, each to its owner. Sums of a row without a key are 0, and so is its scale.
@@ -49,7 +50,7 @@ end
 local function take_chunks(a, o, p, words, chunks, splits)
   local again = label "chunk"
   scope(function()
-    local at, live, polls, any = b64("at", splits), pred("live_", chunks * splits), b32 "polls", b32("any", 4)
+    local at, live, polls = b64("at", splits), pred("live_", chunks * splits), b32 "polls"
     for s = 0, splits - 1 do
       scope(function()
         local this, chunk = b32 "this", b32 "chunk_"
@@ -77,26 +78,26 @@ local function take_chunks(a, o, p, words, chunks, splits)
 | @$(live[k]) ld.relaxed.gpu.global.v4.b32 $(wgmma.list(words, 4 * k, 4)), [$(at[s])+$(4096 * c)];
       end
     end
-    for k = 0, 4 * chunks * splits - 1 do
-      if k < 4 then
-|   mov.b32        $(any[k]), $(words[k]);
-      else
-|   max.u32        $(any[k % 4]), $(any[k % 4]), $(words[k]);
-      end
-    end
     scope(function()
-      local missing, armed = pred "missing", b32 "armed"
-      for i = 1, 3 do
-|   max.u32        $(any[0]), $(any[0]), $(any[i]);
-      end
-|   setp.eq.u32    $(missing), $(any[0]), $(ARMED);
-| @$(missing) bra  $(again);
+      local armed, any, arrived, most = b32 "armed", pred "any", pred "arrived", b32 "most"
 |   mov.b32        $(armed), $(ARMED);
       for c = 0, chunks - 1 do
         for s = 0, splits - 1 do
-| @$(live[splits * c + s]) st.relaxed.gpu.global.v4.b32 [$(at[s])+$(4096 * c)], {$(armed), $(armed), $(armed), $(armed)};
+          local k = splits * c + s
+|   max.u32        $(most), $(words[4 * k]), $(words[4 * k + 1]);
+|   max.u32        $(most), $(most), $(words[4 * k + 2]);
+|   max.u32        $(most), $(most), $(words[4 * k + 3]);
+|   setp.ne.and.u32 $(arrived), $(most), $(armed), $(live[k]);
+|   setp.eq.and.u32 $(live[k]), $(most), $(armed), $(live[k]);   // still to come
+| @$(arrived) st.relaxed.gpu.global.v4.b32 [$(at[s])+$(4096 * c)], {$(armed), $(armed), $(armed), $(armed)};
+          if k == 0 then
+|   mov.pred       $(any), $(live[k]);
+          else
+|   or.pred        $(any), $(any), $(live[k]);
+          end
         end
       end
+| @$(any) bra      $(again);
     end)
   end)
 end
@@ -139,36 +140,42 @@ local function weigh_chunks(a, o, p, words, sum, chunks, splits)
   end)
 end
 
--- pair: F32 sums of two latents -> BF16; word 0..3 of the chunk (row e = word / 2, block 2 m + word % 2).
-local function put(a, pair, chunk, word)
-  local none = label "no_row"
+-- to := where the chunk's first two latents go, row: their row of the request. The chunk's four pairs of latents are 0, 128, 1024 and 1152
+-- bytes from there: word k of the chunk is row k / 2, block 2 m + k % 2.
+local function destination(a, to, row, chunk)
   scope(function()
-    local row, latent, part, live, to, out = b32 "row", b32 "latent", b32 "part_", pred "live", b64 "to", b32 "out_"
+    local latent, bits = b32 "latent", b32 "bits"
 |   shr.u32        $(row), $(chunk), 7;
-|   shl.b32        $(row), $(row), 1;
-|   add.u32        $(row), $(row), $(a.row0);
-|   shr.u32        $(part), $(word), 1;
-|   add.u32        $(row), $(row), $(part);
-|   setp.ge.u32    $(live), $(row), $(shape.rows);
-| @$(live) bra     $(none);
-|   and.b32        $(part), $(word), 1;
-|   shl.b32        $(latent), $(part), 6;                // block
-|   and.b32        $(part), $(chunk), 7;
-|   mad.lo.u32     $(latent), $(part), 2, $(latent);     // g
-|   bfe.u32        $(part), $(chunk), 3, 2;
-|   mad.lo.u32     $(latent), $(part), 16, $(latent);    // w
-|   bfe.u32        $(part), $(chunk), 5, 1;
-|   mad.lo.u32     $(latent), $(part), 256, $(latent);   // warpgroup
-|   bfe.u32        $(part), $(chunk), 6, 1;
-|   mad.lo.u32     $(latent), $(part), 128, $(latent);   // m
-|   mad.lo.u32     $(row), $(a.request), $(shape.rows), $(row);
+|   mad.lo.u32     $(row), $(row), 2, $(a.row0);
+|   and.b32        $(bits), $(chunk), 31;
+|   and.b32        $(latent), $(bits), 7;                // g
+|   sub.u32        $(bits), $(bits), $(latent);
+|   add.u32        $(latent), $(latent), $(bits);        // + 8 w: pairs of latents
+|   bfe.u32        $(bits), $(chunk), 5, 1;
+|   mad.lo.u32     $(latent), $(bits), 128, $(latent);   // warpgroup
+|   bfe.u32        $(bits), $(chunk), 6, 1;
+|   mad.lo.u32     $(latent), $(bits), 64, $(latent);    // m
+|   mad.lo.u32     $(bits), $(a.request), $(shape.rows), $(row);
 |   ld.param.u64   $(to), [$(param.rows)];
-|   mad.wide.u32   $(to), $(row), 1024, $(to);
-|   mad.wide.u32   $(to), $(latent), 2, $(to);
-|   cvt.rn.bf16x2.f32 $(out), $(pair[1]), $(pair[0]);
-|   st.global.b32  [$(to)], $(out);
+|   mad.wide.u32   $(to), $(bits), 1024, $(to);
+|   mad.wide.u32   $(to), $(latent), 4, $(to);
   end)
-| $(none):
+end
+
+-- x: F32 sums of a pair of latents, to `to` + bytes, where row + `more` exists.
+local function put(to, bytes, row, more, x)
+  scope(function()
+    local out, live = b32 "out_", PADDED and pred "live"
+|   cvt.rn.bf16x2.f32 $(out), $(x[1]), $(x[0]);
+    if PADDED then
+      local this = b32 "this"
+|   add.u32        $(this), $(row), $(more);
+|   setp.lt.u32    $(live), $(this), $(shape.rows);
+| @$(live) st.global.b32 [$(to)+$(bytes)], $(out);
+    else
+|   st.global.b32  [$(to)+$(bytes)], $(out);
+    end
+  end)
 end
 
 -- Several threads have parts of a chunk's sums, [part][chunk]: add them, a word of a chunk at a time, and store.
@@ -197,7 +204,16 @@ local function join_parts(a, base, count, parts)
 |   setp.lt.u32    $(more), $(k), $(parts);
 | @$(more) bra     $(add);
 |   add.u32        $(chunk), $(chunk), $(base);
-    put(a, pair, chunk, word)
+    scope(function()
+      local to, row, second = b64 "to", b32 "row", b32 "second"
+      destination(a, to, row, chunk)
+|   shr.u32        $(second), $(word), 1;
+|   add.u32        $(row), $(row), $(second);
+|   mad.wide.u32   $(to), $(second), 1024, $(to);
+|   and.b32        $(second), $(word), 1;
+|   mad.wide.u32   $(to), $(second), 128, $(to);
+      put(to, 0, row, 0, pair)
+    end)
 |   add.u32        $(item), $(item), 256;
 |   bra            $(again);
 | $(over):
@@ -217,19 +233,20 @@ local function leave(a, p, sum, chunks, done)
     end
 |   bra            $(done);
 | $(direct):
+    local at, row = b64 "home", b32 "row"
+    scope(function()
+      local chunk = b32 "chunk_"
+|   add.u32        $(chunk), $(p.base), $(p.inside);
+      destination(a, at, row, chunk)
+    end)
     for c = 0, chunks - 1 do
       scope(function()
         local chunk, past = b32 "chunk_", pred "past"
 |   add.u32        $(chunk), $(p.inside), $(256 * c);
 |   setp.ge.u32    $(past), $(chunk), $(p.count);
 | @$(past) bra     $(stored);
-|   add.u32        $(chunk), $(chunk), $(p.base);
         for word = 0, 3 do
-          scope(function()
-            local number = b32 "number"
-|   mov.u32        $(number), $(word);
-            put(a, { [0] = sum[8 * c + 2 * word], sum[8 * c + 2 * word + 1] }, chunk, number)
-          end)
+          put(at, 4096 * c + 1024 * (word // 2) + 128 * (word % 2), row, 4 * c + word // 2, { [0] = sum[8 * c + 2 * word], sum[8 * c + 2 * word + 1] })
         end
       end)
     end
@@ -300,7 +317,7 @@ function hopper_chunks.add(a)
       local wider = label "more_of_a_chunk"
 |   setp.gt.u32    $(more), $(need), $(splits);
 | @$(more) bra     $(wider);
-      add_all(a, o, p, math.min(LOADS // splits, 4), splits)
+      add_all(a, o, p, LOADS // splits, splits)
 |   bra            $(joined);
 | $(wider):
       splits = 2 * splits

@@ -4,9 +4,8 @@ shape.dh = spec.dcp * spec.heads
 shape.rows = spec.q * shape.dh                          -- of a request
 shape.requests = spec.batch // spec.q
 
--- Row groups: at most 64 rows each, as few and as equal as can be; a pair of groups shares what it loads.
-shape.groups = ceil_div(shape.rows, 64)
-if shape.groups > 1 then shape.groups = round_up(shape.groups, 2) end
+-- Row groups: at most 64 rows each (32 with few requests), as few and as equal as can be; a pair of groups shares what it loads.
+shape.groups = spec.planned_groups
 shape.n = round_up(ceil_div(shape.rows, shape.groups), 8)
 shape.pair = shape.groups > 1 and 2 or 1                -- CTAs that load one tile together
 -- Who works on a request. columns > 0 (splits=auto): columns of CTAs that the kernel deals out to the requests by their lengths; they
