@@ -9,9 +9,8 @@
 enum { MOST_SPLITS = 256, LATENT = 512, CTAS_A_MULTIPROCESSOR = 2 };
 
 /* The form for sm_90a (pv=fp8; templates/lib/hopper_shape.lua): one CTA a multiprocessor, at most 64 rows each; row
- * groups above one come in pairs, whose CTAs are neighbours of a cluster. With few requests groups are of 32 rows: the
- * rows that a CTA gives away at its end cost more than reading keys twice. */
-enum { GROUP_ROWS = 64, FEW_REQUESTS = 4, GROUP_ROWS_OF_FEW = 32, CHUNKS_A_ROW = 64, CHUNK = 16 };
+ * groups above one come in pairs, whose CTAs are neighbours of a cluster. */
+enum { GROUP_ROWS = 64, CHUNKS_A_ROW = 64, CHUNK = 16 };
 
 static bool is_hopper(const dcpk_spec *s) {
     return s->pv == DCPK_PV_FP8;
@@ -27,9 +26,9 @@ static int32_t rows_of(const dcpk_spec *s) {
 }
 
 /* CTAs of a request and split. */
-static int32_t groups_of(const dcpk_spec *s, int32_t requests) {
-    int32_t rows = rows_of(s), most = s->splits == 0 && requests <= FEW_REQUESTS ? GROUP_ROWS_OF_FEW : GROUP_ROWS;
-    if (is_hopper(s)) return rows <= most ? 1 : (rows + 2 * most - 1) / (2 * most) * 2;
+static int32_t groups_of(const dcpk_spec *s) {
+    int32_t rows = rows_of(s);
+    if (is_hopper(s)) return rows <= GROUP_ROWS ? 1 : (rows + 2 * GROUP_ROWS - 1) / (2 * GROUP_ROWS) * 2;
     return rows > 16 ? (rows + 31) / 32 : 1; /* lib/attend_shape.lua: a block of 16 rows, or two */
 }
 
@@ -37,33 +36,33 @@ static int32_t groups_of(const dcpk_spec *s, int32_t requests) {
  * there are more than requests; 0: a request has one CTA (of each row group), or as many as `splits` says. */
 static int32_t columns_of(const dcpk_spec *s, int32_t requests) {
     if (!is_hopper(s) || s->splits > 0) return 0;
-    int32_t columns = (s->sms - s->reserve) / groups_of(s, requests);
+    int32_t columns = (s->sms - s->reserve) / groups_of(s);
     return columns > requests ? columns : 0;
 }
 
 /* As many splits as all multiprocessors hold at once. */
 static int32_t splits_of(const dcpk_spec *s, int32_t requests) {
     if (s->splits > 0) return s->splits;
-    int32_t splits = (is_hopper(s) ? 1 : CTAS_A_MULTIPROCESSOR) * (s->sms - s->reserve) / (requests * groups_of(s, requests));
+    int32_t splits = (is_hopper(s) ? 1 : CTAS_A_MULTIPROCESSOR) * (s->sms - s->reserve) / (requests * groups_of(s));
     return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : splits;
 }
 
 /* Rows of a CTA: what the groups share out, in eights. */
-static uint64_t rows_of_group(const dcpk_spec *s, int32_t requests) {
-    int32_t groups = groups_of(s, requests), each = (rows_of(s) + groups - 1) / groups;
+static uint64_t rows_of_group(const dcpk_spec *s) {
+    int32_t groups = groups_of(s), each = (rows_of(s) + groups - 1) / groups;
     return (uint64_t)(each + 7) / 8 * 8;
 }
 
 /* What CTAs of the form for sm_90a give each other (lib/hopper_armed.lua): rows in chunks, then words of LSE. */
-static uint64_t bytes_of_columns(const dcpk_spec *s, int32_t requests, int32_t columns) {
-    uint64_t rows = rows_of_group(s, requests), words = rows > 2 * (uint64_t)columns ? rows : 2 * (uint64_t)columns;
-    return (uint64_t)groups_of(s, requests) * (uint64_t)columns * (rows * CHUNKS_A_ROW * CHUNK + words * sizeof(float));
+static uint64_t bytes_of_columns(const dcpk_spec *s, int32_t columns) {
+    uint64_t rows = rows_of_group(s), words = rows > 2 * (uint64_t)columns ? rows : 2 * (uint64_t)columns;
+    return (uint64_t)groups_of(s) * (uint64_t)columns * (rows * CHUNKS_A_ROW * CHUNK + words * sizeof(float));
 }
 
 /* What the splits of a request leave for the reducer, or for each other. */
 static uint64_t bytes_of(const dcpk_spec *s, int32_t requests) {
     int32_t columns = columns_of(s, requests), splits = splits_of(s, requests);
-    if (columns > 0) return bytes_of_columns(s, requests, columns);
+    if (columns > 0) return bytes_of_columns(s, columns);
     if (splits == 1) return 0;
     return (uint64_t)requests * (uint64_t)splits * (uint64_t)rows_of(s) * (LATENT + 1) * sizeof(float);
 }
@@ -73,7 +72,7 @@ int32_t dcpk_spec_planned_splits(const dcpk_spec *spec) {
 }
 
 int32_t dcpk_spec_planned_groups(const dcpk_spec *spec) {
-    return groups_of(spec, requests_of(spec));
+    return groups_of(spec);
 }
 
 int32_t dcpk_spec_planned_columns(const dcpk_spec *spec) {

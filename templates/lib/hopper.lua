@@ -83,7 +83,7 @@ function hopper.barriers(a)
       mbarrier.init(a.memory, shape.P_FULL + 8 * i, shape.warps)
       mbarrier.init(a.memory, shape.P_FREE + 8 * i, 8)
     end
-    mbarrier.init(a.memory, shape.ENDED, shape.warps)
+    mbarrier.init(a.memory, shape.ENDED, 4)
     mbarrier.publish()
 |   prefetch.tensormap [$(a.latent_map)];   // const_input
 |   prefetch.tensormap [$(a.rope_map)];   // const_input

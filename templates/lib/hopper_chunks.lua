@@ -10,17 +10,21 @@ local LOADS = N <= 16 and 4 or N <= 32 and 8 or 16      -- as many as a thread a
 local PADDED = shape.groups * N > shape.rows            -- some CTA has rows past the request's last
 local place, lose_patience = armed.place, armed.lose_patience
 
--- The PV warpgroups: this split's chunks, each to its owner. Sums of a row without a key are 0, and so is its scale.
-function hopper_chunks.give(a, acc)
+-- This split's chunks, each to its owner; its own to shared, where the query was. Sums of a row without a key are 0, and so is its
+-- scale.
+local function give(a, o, acc)
   section "rows of the split, to those who add them up"
   scope(function()
-    local at, index, ends = b64 "at", b32 "index", b32 "ends"
+    local at, own, index, ends = b64 "at", b32 "own", b32 "index", b32 "ends"
 |   mov.u32        $(index), %ctaid.y;
     place(at, index)
 |   mad.lo.u32     $(index), $(a.quarter), 128, $(a.group);
 |   mad.lo.u32     $(index), $(a.w), 8, $(index);
 |   mad.lo.u32     $(index), $(a.part), 32, $(index);
 |   mad.wide.u32   $(at), $(index), 16, $(at);
+|   shl.b32        $(own), $(a.split), $(o.lg);
+|   sub.u32        $(own), $(index), $(own);
+|   mad.lo.u32     $(own), $(own), 16, $(a.memory);
 |   mad.lo.u32     $(ends), $(a.quarter), 8, $(a.memory);
     for i = 0, N // 8 - 1 do
       scope(function()
@@ -30,17 +34,27 @@ function hopper_chunks.give(a, acc)
 |   mul.rn.f32     $(scale[e]), $(scale[e]), $(f32(armed.SCALE));
         end
         for m = 0, 1 do
-          for e = 0, 1 do
-            for k = 0, 1 do
-              for p = 0, 1 do
+          scope(function()
+            local owner, mine = b32 "owner", pred "mine"
+|   add.u32        $(owner), $(index), $(512 * i + 64 * m);
+|   shr.u32        $(owner), $(owner), $(o.lg);
+|   setp.eq.u32    $(mine), $(owner), $(a.split);
+            for e = 0, 1 do
+              for k = 0, 1 do
+                for p = 0, 1 do
 |   mul.rn.f32     $(x[p]), $(acc[SUMS * (2 * m + k) + 4 * i + 2 * p + e]), $(scale[e]);
-              end
+                end
 |   cvt.rn.f16x2.f32 $(words[2 * e + k]), $(x[1]), $(x[0]);
+              end
             end
-          end
-|   st.relaxed.gpu.global.v4.b32 [$(at)+$(8192 * i + 1024 * m)], $(wgmma.list(words, 0, 4));
+| @$(mine) st.shared.v4.b32 [$(own)+$(armed.OWN + 8192 * i + 1024 * m)], $(wgmma.list(words, 0, 4));
+| @!$(mine) st.relaxed.gpu.global.v4.b32 [$(at)+$(8192 * i + 1024 * m)], $(wgmma.list(words, 0, 4));
+          end)
         end
       end)
+    end
+    if armed.FLAGGED then
+|   bar.arrive     $(armed.GIVEN), 384;
     end
   end)
 end
@@ -50,11 +64,13 @@ end
 local function take_chunks(a, o, p, words, chunks, splits)
   local again = label "chunk"
   scope(function()
-    local at, live, polls = b64("at", splits), pred("live_", chunks * splits), b32 "polls"
+    local at, live, own, mine, polls = b64("at", splits), pred("live_", chunks * splits), b32 "own", pred("mine", splits), b32 "polls"
+|   mad.lo.u32     $(own), $(p.inside), 16, $(a.memory);
     for s = 0, splits - 1 do
       scope(function()
         local this, chunk = b32 "this", b32 "chunk_"
 |   mad.lo.u32     $(this), $(p.parts), $(s), $(p.split);
+|   setp.eq.u32    $(mine[s]), $(this), $(a.split);
         for c = 0, chunks - 1 do
 |   add.u32        $(chunk), $(p.inside), $(256 * c);
 |   setp.lt.u32    $(live[splits * c + s]), $(chunk), $(p.count);
@@ -66,30 +82,41 @@ local function take_chunks(a, o, p, words, chunks, splits)
 |   mad.wide.u32   $(at[s]), $(chunk), 16, $(at[s]);
       end)
     end
-    for k = 0, 4 * chunks * splits - 1 do
-|   mov.b32        $(words[k]), 0;
+    for c = 0, chunks - 1 do
+      for s = 0, splits - 1 do
+        scope(function()
+          local k, here = splits * c + s, pred "here"
+          for i = 0, 3 do
+|   mov.b32        $(words[4 * k + i]), 0;
+          end
+|   and.pred       $(here), $(live[k]), $(mine[s]);
+| @$(here) ld.shared.v4.b32 $(wgmma.list(words, 4 * k, 4)), [$(own)+$(armed.OWN + 4096 * c)];
+|   xor.pred       $(live[k]), $(live[k]), $(here);
+        end)
+      end
     end
 |   mov.u32        $(polls), 0;
 | $(again):
-    lose_patience(a, polls)
+    if not armed.FLAGGED then lose_patience(a, polls) end
     for c = 0, chunks - 1 do
       for s = 0, splits - 1 do
         local k = splits * c + s
 | @$(live[k]) ld.relaxed.gpu.global.v4.b32 $(wgmma.list(words, 4 * k, 4)), [$(at[s])+$(4096 * c)];
       end
     end
+    if armed.FLAGGED then return end                    -- they are there when the words are
     scope(function()
-      local armed, any, arrived, most = b32 "armed", pred "any", pred "arrived", b32 "most"
-|   mov.b32        $(armed), $(ARMED);
+      local unset, any, arrived, most = b32 "unset", pred "any", pred "arrived", b32 "most"
+|   mov.b32        $(unset), $(ARMED);
       for c = 0, chunks - 1 do
         for s = 0, splits - 1 do
           local k = splits * c + s
 |   max.u32        $(most), $(words[4 * k]), $(words[4 * k + 1]);
 |   max.u32        $(most), $(most), $(words[4 * k + 2]);
 |   max.u32        $(most), $(most), $(words[4 * k + 3]);
-|   setp.ne.and.u32 $(arrived), $(most), $(armed), $(live[k]);
-|   setp.eq.and.u32 $(live[k]), $(most), $(armed), $(live[k]);   // still to come
-| @$(arrived) st.relaxed.gpu.global.v4.b32 [$(at[s])+$(4096 * c)], {$(armed), $(armed), $(armed), $(armed)};
+|   setp.ne.and.u32 $(arrived), $(most), $(unset), $(live[k]);
+|   setp.eq.and.u32 $(live[k]), $(most), $(unset), $(live[k]);   // still to come
+| @$(arrived) st.relaxed.gpu.global.v4.b32 [$(at[s])+$(4096 * c)], {$(unset), $(unset), $(unset), $(unset)};
           if k == 0 then
 |   mov.pred       $(any), $(live[k]);
           else
@@ -285,13 +312,14 @@ local function add_all(a, o, p, chunks, splits)
   end)
 end
 
--- The PV warpgroups, after `give`: the owner's chunks of all splits.
-function hopper_chunks.add(a)
-  section "the owner's sums"
+-- The PV warpgroups, after their last tile: chunks to their owners, and the sums of those of all splits that this one owns.
+function hopper_chunks.exchange(a, acc)
   scope(function()
     local o, p = armed.deal(a), { base = b32("base", "the owner's first chunk"), count = b32("count", "its chunks"), thread = b32 "thread_",
                             part = b32("part_", "of the chunk's splits"), parts = b32("parts", "threads that share a chunk"),
                             inside = b32("inside", "chunk, from the owner's first"), split = b32 "split_" }
+    give(a, o, acc)
+    section "the owner's sums"
     local lg, need, more, joined, done = b32 "lg_", b32("need", "splits of a chunk that are this thread's"), pred "more", label "own_joined", label "own_done"
 |   shl.b32        $(p.base), $(a.split), $(o.lg);
 |   mov.u32        $(p.count), 1;
@@ -326,7 +354,7 @@ function hopper_chunks.add(a)
 | $(joined):
 |   setp.eq.u32    $(more), $(p.parts), 1;
 | @$(more) bra     $(done);
-|   bar.sync       2, 256;
+|   bar.sync       $(armed.PV), 256;
     join_parts(a, p.base, p.count, p.parts)
 | $(done):
   end)

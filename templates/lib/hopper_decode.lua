@@ -103,8 +103,7 @@ local function leave_sums(a, acc)
 |   bra            $(stored);
 | $(part):
   if DEALT then
-    hopper_chunks.give(a, acc)
-    hopper_chunks.add(a)
+    hopper_chunks.exchange(a, acc)
   else
     hopper_out.store(a, acc, true)
   end

@@ -183,6 +183,13 @@ local function ends(a)
 |   selp.f32       $(other), $(other), 0f00000000, $(seen);
 | @$(lead) st.shared.f32 [$(at)+$(shape.END + 512 + 32 * r)], $(other);
     end
+  end)
+end
+
+-- The warp has left its row ends, and needs the query no more.
+local function tell_end(a)
+  scope(function()
+    local lead = pred "lead"
 |   bar.warp.sync  0xffffffff;
 |   setp.eq.u32    $(lead), $(a.lane), 0;
 | @$(lead) mbarrier.arrive.shared::cta.b64 _, [$(a.memory)+$(shape.ENDED)];
@@ -238,6 +245,7 @@ function hopper_score.run(a)
 | @$(idle) bra     $(none);
     ends(a)
 | $(none):
+    tell_end(a)
   end)
 end
 

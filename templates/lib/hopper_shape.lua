@@ -4,7 +4,7 @@ shape.dh = spec.dcp * spec.heads
 shape.rows = spec.q * shape.dh                          -- of a request
 shape.requests = spec.batch // spec.q
 
--- Row groups: at most 64 rows each (32 with few requests), as few and as equal as can be; a pair of groups shares what it loads.
+-- Row groups: at most 64 rows each, as few and as equal as can be; a pair of groups shares what it loads.
 shape.groups = spec.planned_groups
 shape.n = round_up(ceil_div(shape.rows, shape.groups), 8)
 shape.pair = shape.groups > 1 and 2 or 1                -- CTAs that load one tile together
@@ -20,7 +20,7 @@ shape.registers = { 32, 96, 192 }                       -- a thread: producer, s
 shape.LATENT = 32768                                    -- 4 x [64 keys][128 bytes]
 shape.STAGE = 36864                                     -- then [64 keys][64 bytes] rope
 shape.stages = 5
-shape.early = 5                                         -- tiles that are asked for before the wait, at most
+shape.early = shape.n > 32 and 2 or 5                   -- tiles that are asked for before the wait: many query rows wait behind them
 shape.QUERY = shape.stages * shape.STAGE                -- 4 x [64 rows][128 bytes], then [64][64]: wgmma reads 64 rows
 shape.P = shape.QUERY + 64 * 576                       -- [2][64 rows][64 keys] e4m3
 shape.SCALE = shape.P + 2 * 4096                        -- [2][64] F32: what older sums are multiplied by
