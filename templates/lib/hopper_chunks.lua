@@ -25,6 +25,7 @@ local function give(a, o, acc)
 |   shl.b32        $(own), $(a.split), $(o.lg);
 |   sub.u32        $(own), $(index), $(own);
 |   mad.lo.u32     $(own), $(own), 16, $(a.memory);
+|   add.u32        $(own), $(own), $(armed.OWN);         // where it is before the owner's first, still in shared memory
 |   mad.lo.u32     $(ends), $(a.quarter), 8, $(a.memory);
     for i = 0, N // 8 - 1 do
       scope(function()
@@ -47,7 +48,7 @@ local function give(a, o, acc)
 |   cvt.rn.f16x2.f32 $(words[2 * e + k]), $(x[1]), $(x[0]);
               end
             end
-| @$(mine) st.shared.v4.b32 [$(own)+$(armed.OWN + 8192 * i + 1024 * m)], $(wgmma.list(words, 0, 4));
+| @$(mine) st.shared.v4.b32 [$(own)+$(8192 * i + 1024 * m)], $(wgmma.list(words, 0, 4));
 | @!$(mine) st.relaxed.gpu.global.v4.b32 [$(at)+$(8192 * i + 1024 * m)], $(wgmma.list(words, 0, 4));
           end)
         end
