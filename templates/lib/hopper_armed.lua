@@ -7,8 +7,7 @@
 -- Owner o = 0, 1, .. of the request's `live` splits adds up chunks o << lg .. of all of them: lg as small as lets `live` owners do. It needs the
 -- LSE of its chunks' rows, each word for one owner: n << shift words, shift = max(0, 7 - lg): owners of one pair of rows.
 --   workspace   [columns][groups][64 n] chunks | [columns][groups][max(n, 2 columns)] words
--- What an owner has for itself stays in shared memory. With many rows (FLAGGED) the chunks' arrival is not their own flag, the LSE words are:
--- they are released after the chunks, and arming chunks again would cost more than the fence does.
+-- What an owner has for itself stays in shared memory.
 -- Softmax warpgroup (lib/hopper_words): LSE words out, owner's words in, weights 2^(lse - all) -> shared. PV warpgroups (lib/hopper_chunks):
 -- chunks out; once the words are there, chunks in, so that few polls are in vain; once the weights are there, sums.
 local shape = include "lib/hopper_shape"
@@ -18,8 +17,7 @@ armed.SCALE = 128                                       -- |row / l| <= 476 fits
 armed.WEIGHTS = shape.QUERY                             -- [live][rows of the owner] F32: the query is not needed any more
 armed.OWN = shape.QUERY + 4096                          -- at most half of the chunks: an owner's from itself
 armed.PARTS = shape.P                                   -- [256 threads][8] F32: P is not needed any more
-armed.FLAGGED = shape.n > 32                            -- words come after the chunks, and tell of them: no chunk is read in vain or armed again
-armed.PV, armed.WEIGHTS_THERE, armed.WORDS_THERE, armed.GIVEN = 2, 3, 5, 6   -- named barriers: of the PV warpgroups, and of warpgroups 1 to 3
+armed.PV, armed.WEIGHTS_THERE, armed.WORDS_THERE = 2, 3, 5   -- named barriers: of the PV warpgroups, and of warpgroups 1 to 3
 local PATIENCE = 1 << 22                                -- polls of a group, seconds of them, before the launch fails
 
 -- o: lg, shift, rows_lg (log2 of the rows, rounded up, that an owner needs words of), column0 (of split 0).

@@ -54,9 +54,6 @@ local function give(a, o, acc)
         end
       end)
     end
-    if armed.FLAGGED then
-|   bar.arrive     $(armed.GIVEN), 384;
-    end
   end)
 end
 
@@ -98,14 +95,13 @@ local function take_chunks(a, o, p, words, chunks, splits)
     end
 |   mov.u32        $(polls), 0;
 | $(again):
-    if not armed.FLAGGED then lose_patience(a, polls) end
+    lose_patience(a, polls)
     for c = 0, chunks - 1 do
       for s = 0, splits - 1 do
         local k = splits * c + s
 | @$(live[k]) ld.relaxed.gpu.global.v4.b32 $(wgmma.list(words, 4 * k, 4)), [$(at[s])+$(4096 * c)];
       end
     end
-    if armed.FLAGGED then return end                    -- they are there when the words are
     scope(function()
       local unset, any, arrived, most = b32 "unset", pred "any", pred "arrived", b32 "most"
 |   mov.b32        $(unset), $(ARMED);

@@ -28,7 +28,7 @@ local function give_words(a, o)
 |   mov.u32        $(index), %ctaid.y;
       place(at, index, true)
 |   mad.wide.u32   $(at), $(word), 4, $(at);
-|   st.$(armed.FLAGGED and "release" or "relaxed").gpu.global.b32 [$(at)], $(lse);
+|   st.relaxed.gpu.global.b32 [$(at)], $(lse);
     end)
 | $(none):
   end
@@ -61,7 +61,7 @@ local function take_words(a, o, base, mine)
 | $(again):
     lose_patience(a, polls)
     for k = 0, count - 1 do
-| @!$(skip[k]) ld.$(armed.FLAGGED and "acquire" or "relaxed").gpu.global.b32 $(word[k]), [$(at[k])];
+| @!$(skip[k]) ld.relaxed.gpu.global.b32 $(word[k]), [$(at[k])];
     end
 |   mov.b32        $(any), $(word[0]);
     for k = 1, count - 1 do
@@ -164,11 +164,7 @@ function hopper_words.weigh(a)
   scope(function()
     local o, base, mine, row, more = armed.deal(a), b32("base", "the owner's first word"), b32("mine", "its words of a split"), b32 "row", pred "more"
     local again, over = label "weigh", label "weighed"
-    if armed.FLAGGED then
-|   bar.sync       $(armed.GIVEN), 384;                 // and row ends are those of all warps
-    else
 |   bar.sync       1, 128;                              // row ends of all warps
-    end
     give_words(a, o)
 |   shl.b32        $(base), $(a.split), $(o.rows_lg);
 |   mov.u32        $(mine), $(N);
