@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { POOL = 64 << 20, MOST_REQUESTS = 512, SHORTEST = 4 /* calls of a graph */ };
+enum { POOL = 64 << 20, MOST_REQUESTS = 512, SHORT = 8, LONG = 2 /* calls of a graph, as the peers' table was taken: LONG above 500 MB of keys */ };
 
 struct choice {
     const char *device, *peers, *only, *csv, *svg, *draw;
@@ -95,7 +95,8 @@ static double measure(const struct roofline_row *shape) {
         .device = gpu.device, .stream = gpu.stream, .kernel = kernel, .lens = lens, .totals = lens};
     gpu_must(kernel_inputs_open(&wish, &inputs, &error), &error, text);
     double us = 0;
-    int calls = kernel_inputs_calls(inputs), rounds = (SHORTEST + calls - 1) / calls;
+    int least = 576.0 * shape->requests * shape->context > 5e8 ? LONG : SHORT;
+    int calls = kernel_inputs_calls(inputs), rounds = (least + calls - 1) / calls;
     gpu_must(gpu_timer_bursts(&gpu.timer, kernel_inputs_launch, inputs, calls * rounds, &us, &error), &error, text);
     kernel_inputs_close(inputs);
     dcpk_kernel_free(kernel, NULL);
