@@ -19,7 +19,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { POOL = 64 << 20, MOST_REQUESTS = 512, SHORT = 8, LONG = 2 /* calls of a graph, as the peers' table was taken: LONG above 500 MB of keys */ };
+enum {
+    POOL = 64 << 20,
+    MOST_REQUESTS = 512,
+    SHORT = 8,
+    LONG = 2 /* calls of a graph, as the peers' table was taken: LONG above 500 MB of keys */
+};
 
 struct choice {
     const char *device, *peers, *only, *csv, *svg, *draw;

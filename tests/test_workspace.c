@@ -76,6 +76,13 @@ static const struct {
     {"mla_decode heads=1 batch=1 sms=9 reserve=7", UINT64_C(4) * 513 * 4},      /* reserved ones take no part */
     {"mla_decode heads=16 batch=512 splits=256", UINT64_C(512) * 256 * 16 * 513 * 4}, /* passes 2^32 */
     {"mla_decode heads=16 batch=512 splits=1", 0},
+    /* pv=fp8: F16 rows, and LSEs of the request's rows, or of two a column; a column for every multiprocessor */
+    {"mla_decode arch=sm_90a pv=fp8 heads=16 batch=1", UINT64_C(132) * (16 * 1024 + 264 * 4)},
+    {"mla_decode arch=sm_90a pv=fp8 heads=13 batch=1 sms=6", UINT64_C(6) * (16 * 1024 + 16 * 4)}, /* rows in eights */
+    {"mla_decode arch=sm_90a pv=fp8 heads=64 batch=131", UINT64_C(132) * (64 * 1024 + 264 * 4)},
+    {"mla_decode arch=sm_90a pv=fp8 heads=64 batch=132", 0}, /* nothing to share */
+    {"mla_decode arch=sm_90a pv=fp8 heads=96 dcp=2 batch=8", UINT64_C(132) * (48 * 1024 + 66 * 4)}, /* 4 groups of 48 */
+    {"mla_decode arch=sm_90a pv=fp8 heads=16 batch=2 splits=3", UINT64_C(2) * 3 * 16 * 513 * 4},    /* the reducer's */
     {"mla_query heads=12 batch=5", 0},
     {"dcp_value heads=12 dcp=2 batch=5 split=1", 0},
     {"own heads=12 batch=5 splits=3", 0}, /* a template of the user's own: its business */
