@@ -204,9 +204,9 @@ const struct layer_fault hopper_faults[] = {
     {"splits of a dead box leave the others waiting",
      DEAD,
      BY_DEATH,
-     {{"lib/hopper_decode.lua", "  leave_if_idle(a, out)\n  roles(a)",
+     {{"lib/hopper_decode.lua", "  leave_if_idle(a, out)\n  hopper_query.copy(a)\n  roles(a)",
        "  if b then\n    scope(function()\n      local gone = pred \"gone\"\n|   setp.ne.u32    $(gone), $(a.dead), "
-       "0;\n| @$(gone) bra     $(out);\n    end)\n  end\n  leave_if_idle(a, out)\n  roles(a)"}}},
+       "0;\n| @$(gone) bra     $(out);\n    end)\n  end\n  leave_if_idle(a, out)\n  hopper_query.copy(a)\n  roles(a)"}}},
     {"copies outlive a CTA of a dead box",
      DEAD,
      BY_DEATH,

@@ -80,7 +80,7 @@ function hopper.barriers(a)
       mbarrier.init(a.memory, shape.FREE + 8 * i, 12 * shape.pair)
     end
     for i = 0, 1 do
-      mbarrier.init(a.memory, shape.P_FULL + 8 * i, shape.warps)
+      mbarrier.init(a.memory, shape.P_FULL + 8 * i, shape.few and 4 or shape.warps)
       mbarrier.init(a.memory, shape.P_FREE + 8 * i, 8)
     end
     mbarrier.init(a.memory, shape.ENDED, 4)

@@ -6,7 +6,7 @@ local hopper_bounds = {}
 -- bound[0..1]: of the softmax thread's rows; most, least: of the request's rows; safe: the tiles before it are seen whole by all;
 -- tile `split` is the CTA's first, then every live-th before `last`; last_page: of the live ones.
 function hopper_bounds.open(a)
-  a.bound = b32("bound", 2, "visible local keys of rows 16 w + group and + 8")
+  a.bound = b32("bound", shape.few and shape.n // 4 or 2, "visible local keys of the softmax thread's rows")
   a.most, a.least = b32("most", "largest bound of the request's rows"), b32 "least"
   a.safe = b32("safe", "tiles before it are seen whole by every row")
   a.last, a.last_page = b32("tile_end", "past the request's last tile"), b32 "last_page"
@@ -51,17 +51,26 @@ function hopper_bounds.find(a, b)
 |   min.s32        $(dst), $(dst), $(length);
       end)
     end
-    for r = 0, 1 do
-      scope(function()
-        local row = b32 "row"
+    bound_of(a.most, spec.q - 1)                        -- bounds grow with the query row
+    for k = 0, shape.few and shape.n // 4 - 1 or 1 do
+      if spec.q == 1 then
+|   mov.u32        $(a.bound[k]), $(a.most);
+      else
+        scope(function()
+          local row = b32 "row"
+          if shape.few then                             -- rows 8 i + 2 quarter + e, k = 2 i + e
+|   mad.lo.u32     $(row), $(a.quarter), 2, $(a.row0);
+|   add.u32        $(row), $(row), $(8 * (k // 2) + k % 2);
+          else                                          -- 16 w + group and + 8
 |   mad.lo.u32     $(row), $(a.w), 16, $(a.row0);
 |   add.u32        $(row), $(row), $(a.group);
-|   add.u32        $(row), $(row), $(8 * r);
+|   add.u32        $(row), $(row), $(8 * k);
+          end
 |   div.u32        $(row), $(row), $(shape.dh);
-        bound_of(a.bound[r], row)
-      end)
+          bound_of(a.bound[k], row)
+        end)
+      end
     end
-    bound_of(a.most, spec.q - 1)                        -- bounds grow with the query row
     bound_of(a.least, 0)
     bound_of(a.old, -1)
 |   shr.u32        $(a.old), $(a.old), 6;

@@ -32,7 +32,7 @@ local function place(a, to, row, unit)
   end)
 end
 
--- Rows n .. 63, which wgmma reads and nobody uses: zeros.
+-- Rows n .. 63, which wgmma reads where query rows are its rows, and nobody uses: zeros.
 local function clear(a, first)
   scope(function()
     local chunk, row, unit, to, zero, more = b32 "chunk", b32 "row", b32 "unit", b32 "to", b32 "zero", pred "more"
@@ -71,7 +71,7 @@ function hopper_query.prepare(a)
 |   setp.lt.u32    $(other), $(a.thread), 128;
 | @$(other) bra    $(done);
 |   sub.u32        $(first), $(a.thread), 128;
-    if shape.n < ROWS then clear(a, first) end
+    if shape.n < ROWS and not shape.few then clear(a, first) end
     for k = 0, COPIES - 1 do
       scope(function()
         local chunk, row, unit, at = b32 "chunk", b32 "row", b32 "unit", b32 "at"

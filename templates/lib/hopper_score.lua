@@ -1,190 +1,10 @@
--- hopper_score: the softmax warpgroup of mla_decode's form for sm_90a: S = Q K^T of a key tile by wgmma (64 rows, of which n
--- exist, by 64 keys), row maxima, P in e4m3 to shared. Thread (warp w, group g, quarter t) holds of rows 16 w + g and + 8 the keys
--- 8 i + 2 t and + 1, i = 0..7: s[4 i + 2 r + e].
+-- hopper_score: the softmax warpgroup of mla_decode's form for sm_90a, tile after tile. What of a tile is whose depends on the number of
+-- rows: up to 32 the keys are the rows of the product (lib/hopper_few), above the query rows are (lib/hopper_many).
 local shape = include "lib/hopper_shape"
-local row_max = include "lib/row_max"
 local mbarrier = include "lib/mbarrier"
-local wgmma = include "lib/wgmma"
 local hopper_query = include "lib/hopper_query"
+local form = shape.few and include "lib/hopper_few" or include "lib/hopper_many"
 local hopper_score = {}
-local ROWS = 64
-
--- s := Q K^T of the tile at shared address `stage`. Two chains of 9 steps each, added here: the tensor core keeps about 13 bits of a
--- chain and cuts towards zero; one chain of 18 moved rows by up to 2e-2, two by 3e-3.
-local function scores(a, s, stage)
-  scope(function()
-    local key, rope, query, query_rope = b64 "key", b64 "key_rope", b64 "query_", b64 "query_rope"
-    local at, step, from, other = b32 "at_", b64 "step", b64 "from", f32("s_other", 32)
-    wgmma.descriptor(key, stage, 128)
-|   add.u32        $(at), $(stage), $(shape.LATENT);
-    wgmma.descriptor(rope, at, 64)
-|   add.u32        $(at), $(a.memory), $(shape.QUERY);
-    wgmma.descriptor(query, at, 128)
-|   add.u32        $(at), $(at), $(ROWS * 512);
-    wgmma.descriptor(query_rope, at, 64)
-    wgmma.fence()
-    for k = 0, 17 do
-      local latent = k < 16
-|   add.u64        $(step), $(latent and key or rope), $(latent and (k // 4) * 512 + (k % 4) * 2 or (k - 16) * 2);
-|   add.u64        $(from), $(latent and query or query_rope), $(latent and (k // 4) * ROWS * 8 + (k % 4) * 2 or (k - 16) * 2);
-      wgmma.product(k % 2 == 0 and s or other, 64, from, nil, step, k < 2)
-    end
-    wgmma.commit()
-    wgmma.wait(0)
-    for i = 0, 31 do
-|   add.rn.f32     $(s[i]), $(s[i]), $(other[i]);
-    end
-  end)
-end
-
--- Keys at or past a row's bound: -inf. Only in tiles from a.safe on.
-local function mask(a, s, t)
-  local all = label "all_visible"
-  scope(function()
-    local key, hidden = b32 "key", pred "hidden"
-|   setp.lt.u32    $(hidden), $(t), $(a.safe);
-| @$(hidden) bra   $(all);
-|   mad.lo.u32     $(key), $(t), 64, 0;
-|   mad.lo.u32     $(key), $(a.quarter), 2, $(key);
-    for i = 0, 7 do
-      for e = 0, 1 do
-        scope(function()
-          local this = b32 "this"
-|   add.u32        $(this), $(key), $(8 * i + e);
-          for r = 0, 1 do
-|   setp.ge.u32    $(hidden), $(this), $(a.bound[r]);
-|   selp.f32       $(s[4 * i + 2 * r + e]), 0fff800000, $(s[4 * i + 2 * r + e]), $(hidden);
-          end
-        end)
-      end
-    end
-  end)
-| $(all):
-end
-
--- top := m' with this tile's keys; flag: 1 where the warp's rows moved, with factors in the slot's scales. The slot of P is free after it.
-local function maxima(a, s, slot, parity, flag)
-  local still = label "maxima_stand"
-  scope(function()
-    local most, other, any, lead = f32("most", 2), f32 "other", pred "any", pred "lead"
-    local factor, new, at = f32 "factor", f32 "new", b32 "at"
-    for r = 0, 1 do
-|   max.f32        $(most[r]), $(s[2 * r]), $(s[2 * r + 1]);
-      for i = 1, 7 do
-|   max.f32        $(other), $(s[4 * i + 2 * r]), $(s[4 * i + 2 * r + 1]);
-|   max.f32        $(most[r]), $(most[r]), $(other);
-      end
-|   mul.rn.f32     $(most[r]), $(most[r]), $(a.scale);
-    end
-|   setp.gt.f32    $(any), $(most[0]), $(a.top[0]);
-|   setp.gt.or.f32 $(any), $(most[1]), $(a.top[1]), $(any);
-|   vote.sync.any.pred $(any), $(any), 0xffffffff;
-|   selp.b32       $(flag), 1, 0, $(any);
-|   mad.lo.u32     $(at), $(slot), 8, $(a.memory);
-    mbarrier.wait(at, shape.P_FREE, parity)
-| @!$(any) bra     $(still);
-|   setp.eq.u32    $(lead), $(a.quarter), 0;
-|   mad.lo.u32     $(at), $(slot), 64, $(a.group);
-|   mad.lo.u32     $(at), $(a.w), 16, $(at);
-|   mad.lo.u32     $(at), $(at), 4, $(a.memory);
-    for r = 0, 1 do
-      for _, lanes in ipairs { 1, 2 } do
-|   shfl.sync.bfly.b32 $(other), $(most[r]), $(lanes), 31, 0xffffffff;
-|   max.f32        $(most[r]), $(most[r]), $(other);
-      end
-|   cvt.rpi.f32.f32 $(new), $(most[r]);                  // rounded up to an integer
-|   max.f32        $(new), $(new), $(a.top[r]);
-      row_max.factor(factor, a.top[r], new)
-|   mov.f32        $(a.top[r]), $(new);
-|   mul.rn.f32     $(a.sum[r]), $(a.sum[r]), $(factor);
-| @$(lead) st.shared.f32 [$(at)+$(shape.SCALE + 32 * r)], $(factor);
-    end
-  end)
-| $(still):
-end
-
--- P of the tile -> its slot; sums += the unrounded P, after the PV warpgroups know.
-local function weights(a, s, slot, flag)
-  scope(function()
-    local zero, half, word, first = f32("zero", 2), b16("half", 2), b32("word", 8), pred "first"
-    for r = 0, 1 do
-|   sub.rn.f32     $(zero[r]), $(f32(8)), $(a.top[r]);
-    end
-    for i = 0, 31 do
-|   fma.rn.f32     $(s[i]), $(s[i]), $(a.scale), $(zero[i % 4 // 2]);
-|   ex2.approx.ftz.f32 $(s[i]), $(s[i]);
-    end
-    for i = 0, 3 do
-      for r = 0, 1 do
-        for h = 0, 1 do
-|   cvt.rn.satfinite.e4m3x2.f32 $(half[h]), $(s[8 * i + 4 * h + 2 * r + 1]), $(s[8 * i + 4 * h + 2 * r]);
-        end
-|   mov.b32        $(word[2 * i + r]), {$(half[0]), $(half[1])};
-      end
-    end
-    scope(function()
-      local row, unit, at, swing, to = b32 "row", b32 "unit", b32 "at", b32 "swing", b32 "to"
-|   and.b32        $(row), $(a.lane), 15;
-|   mad.lo.u32     $(row), $(a.w), 16, $(row);
-|   shr.u32        $(unit), $(a.lane), 4;
-|   shr.u32        $(swing), $(row), 1;
-|   and.b32        $(swing), $(swing), 3;
-|   xor.b32        $(unit), $(unit), $(swing);
-|   mad.lo.u32     $(at), $(slot), 4096, $(a.memory);
-|   mad.lo.u32     $(at), $(row), 64, $(at);
-|   mad.lo.u32     $(to), $(unit), 16, $(at);
-|   stmatrix.sync.aligned.m8n8.x4.shared.b16 [$(to)+$(shape.P)], $(wgmma.list(word, 0, 4));
-|   xor.b32        $(unit), $(unit), 2;
-|   mad.lo.u32     $(to), $(unit), 16, $(at);
-|   stmatrix.sync.aligned.m8n8.x4.shared.b16 [$(to)+$(shape.P)], $(wgmma.list(word, 4, 4));
-|   setp.eq.u32    $(first), $(a.lane), 0;
-|   mad.lo.u32     $(at), $(slot), 4, $(a.w);
-|   mad.lo.u32     $(at), $(at), 4, $(a.memory);
-| @$(first) st.shared.u32 [$(at)+$(shape.FLAG)], $(flag);
-|   fence.proxy.async.shared::cta;
-|   bar.warp.sync  0xffffffff;
-|   mad.lo.u32     $(at), $(slot), 8, $(a.memory);
-| @$(first) mbarrier.arrive.shared::cta.b64 _, [$(at)+$(shape.P_FULL)];
-    end)
-    for r = 0, 1 do
-      scope(function()
-        local part = f32("part", 2)
-        for e = 0, 1 do
-|   add.rn.f32     $(part[e]), $(s[2 * r + e]), $(s[4 + 2 * r + e]);
-          for i = 2, 7 do
-|   add.rn.f32     $(part[e]), $(part[e]), $(s[4 * i + 2 * r + e]);
-          end
-        end
-|   add.rn.f32     $(part[0]), $(part[0]), $(part[1]);
-|   add.rn.f32     $(a.sum[r]), $(a.sum[r]), $(part[0]);
-      end)
-    end
-  end)
-end
-
--- m', l and 1 / l (0 where the row saw no key) of the rows -> shared.
-local function ends(a)
-  scope(function()
-    local other, lead, at, seen = f32 "other", pred "lead", b32 "at", pred "seen"
-    for r = 0, 1 do
-      for _, lanes in ipairs { 1, 2 } do
-|   shfl.sync.bfly.b32 $(other), $(a.sum[r]), $(lanes), 31, 0xffffffff;
-|   add.rn.f32     $(a.sum[r]), $(a.sum[r]), $(other);
-      end
-    end
-|   setp.eq.u32    $(lead), $(a.quarter), 0;
-|   mad.lo.u32     $(at), $(a.w), 16, $(a.group);
-|   mad.lo.u32     $(at), $(at), 4, $(a.memory);
-    for r = 0, 1 do
-| @$(lead) st.shared.f32 [$(at)+$(shape.END + 32 * r)], $(a.top[r]);
-| @$(lead) st.shared.f32 [$(at)+$(shape.END + 256 + 32 * r)], $(a.sum[r]);
-|   rcp.rn.f32     $(other), $(a.sum[r]);
-|   setp.neu.f32   $(seen), $(a.sum[r]), 0f00000000;
-|   selp.f32       $(other), $(other), 0f00000000, $(seen);
-| @$(lead) st.shared.f32 [$(at)+$(shape.END + 512 + 32 * r)], $(other);
-    end
-  end)
-end
 
 -- The warp has left its row ends, and needs the query no more.
 local function tell_end(a)
@@ -200,18 +20,14 @@ end
 function hopper_score.run(a)
   section "softmax warpgroup"
   scope(function()
-    local s = f32("s", 32)
-    a.top, a.sum, a.scale = f32("top", 2, "m'"), f32("sum", 2, "this thread's part of l"), f32("scale", "softmax scale, base 2")
+    a.scale = f32("scale", "softmax scale, base 2")
     local t, stage, parity, slot, free, idle = b32 "t", b32("ring", "stage"), b32 "parity", b32 "slot", b32("free", "parity of the slot"), pred "idle"
-    local again, over, skip = label "score", label "scored", label "no_live_rows"
+    local again, over = label "score", label "scored"
     local bar, at = b32 "bar", b32 "at"
+    form.open(a)
     hopper_query.there(true)
 |   ld.param.f32   $(a.scale), [$(param.softmax_scale)];
 |   mul.rn.f32     $(a.scale), $(a.scale), $(f32(1.4426950408889634));
-    for r = 0, 1 do
-|   mov.f32        $(a.top[r]), $(row_max.NEVER);
-|   mov.f32        $(a.sum[r]), 0f00000000;
-    end
 |   mov.u32        $(t), $(a.split);
 |   mov.u32        $(stage), 0;
 |   mov.u32        $(parity), 0;
@@ -223,28 +39,14 @@ function hopper_score.run(a)
 |   mad.lo.u32     $(bar), $(stage), 8, $(a.memory);
     mbarrier.wait(bar, shape.FULL, parity)
 |   mad.lo.u32     $(at), $(stage), $(shape.STAGE), $(a.memory);
-    scores(a, s, at)
-    a.release(stage)
-|   setp.ge.u32    $(idle), $(a.w), $(shape.warps);
-| @$(idle) bra     $(skip);
-    mask(a, s, t)
-    scope(function()
-      local flag = b32 "flag"
-      maxima(a, s, slot, free, flag)
-      weights(a, s, slot, flag)
-    end)
-| $(skip):
+    form.tile(a, t, stage, at, slot, free)
     a.next(stage, parity, shape.stages)
     a.next(slot, free, 2)
 |   add.u32        $(t), $(t), $(a.live);
 |   setp.lt.u32    $(idle), $(t), $(a.last);
 | @$(idle) bra     $(again);
 | $(over):
-    local none = label "no_ends"
-|   setp.ge.u32    $(idle), $(a.w), $(shape.warps);
-| @$(idle) bra     $(none);
-    ends(a)
-| $(none):
+    form.ends(a)
     tell_end(a)
   end)
 end

@@ -41,8 +41,8 @@ end
 local function sort(a, x, raw, t)
   for h = 0, 1 do
     for k = 0, 1 do
-|   prmt.b32       $(x[4 * h + 2 * k]), $(raw[4 * h + 2 * k]), $(raw[4 * h + 2 * k + 1]), 0x6420;
-|   prmt.b32       $(x[4 * h + 2 * k + 1]), $(raw[4 * h + 2 * k]), $(raw[4 * h + 2 * k + 1]), 0x7531;
+|   prmt.b32       $(x[4 * h + 2 * k]), $(raw[4 * h + 2 * k]), $(raw[4 * h + 2 * k + 1]), $(shape.few and "0x6240" or "0x6420");
+|   prmt.b32       $(x[4 * h + 2 * k + 1]), $(raw[4 * h + 2 * k]), $(raw[4 * h + 2 * k + 1]), $(shape.few and "0x7351" or "0x7531");
     end
   end
   clean(a, x, t)
