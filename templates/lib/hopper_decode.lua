@@ -5,15 +5,17 @@
 -- both. grid (row groups, columns): which request and split a column is, of how many (`live`), follows from the lengths of all requests
 -- (lib/hopper_plan); the splits give each other their sums (lib/hopper_armed). With as many requests as columns, or with splits=K, grid
 -- (row groups, splits, R): a request's splits are K or as many as it has tiles, and a second kernel adds them up.
---   before the wait   lengths, plan, page ids; the first five key tiles, where they hold nothing that this step wrote
+--   before the wait   lengths, plan, page ids; where query bytes go; the first key tiles, where they hold nothing that this step wrote
+--   after it      warpgroups 1 to 3 copy the query rows (lib/hopper_query)
 --   warpgroup 0   warp 0: page ids 32 at a time, tile -> ring of 5 stages, tensor copies (kv_latent_map, kv_rope_map)
---   warpgroup 1   softmax. Per tile: S = Q K^T, m64n64k32 x 18 in two chains, e4m3, Q and K from shared -> row maxima in quads, m' an
---                 integer -> P = 2^(z - m' + 8), its sum, its e4m3 rounding to one of two slots -> P_FULL
+--   warpgroup 1   softmax. Per tile: S = Q K^T, m64n64k32 x 18 in two chains, e4m3, Q and K from shared (up to 16 rows S^T = K Q^T,
+--                 m64nNk32) -> row maxima, m' an integer -> P = 2^(z - m' + 8), its sum, its e4m3 rounding to one of two slots -> P_FULL
 --   warpgroup 2,3 256 latents each: V^T of the tile by ldmatrix (transposed pairs) + prmt as A, P as B: O^T += V^T P^T, m64nNk32 x 8.
 --                 The tensor core's FP8 sums live for one tile (64 keys), then FP32 registers take them (decision 7)
 --   time ->       load t+5 | S, softmax t+1 | P V t
--- Barriers: FULL, FREE of a stage (FREE: 12 warps of each CTA of the pair); P_FULL (warps with rows), P_FREE (8) of a slot; ENDED.
--- Shared: 5 x 36,864 key stages | 36,864 query rows | 2 x 4,096 P | scales, flags, m' and l | plan | barriers.
+--   at the end    LSE words and F16 chunks of 16 bytes to the splits that add them up, and from them (lib/hopper_armed)
+-- Barriers: FULL, FREE of a stage (FREE: 12 warps of each CTA of the pair); P_FULL (warps with P), P_FREE (8) of a slot; ENDED.
+-- Shared: 5 x 36,864 key stages | 36,864 query rows, then an owner's chunks and weights | 2 x 4,096 P | scales, flags, m' and l | plan | barriers.
 -- Registers of the four warpgroups: 32 96 192 192.
 local pdl = include "lib/pdl"
 local shape = include "lib/hopper_shape"

@@ -1,4 +1,4 @@
--- hopper_few: softmax of mla_decode's form for sm_90a with up to 32 rows: S^T = K Q^T of a key tile by wgmma (64 keys by n rows), so that all
+-- hopper_few: softmax of mla_decode's form for sm_90a with up to 16 rows: S^T = K Q^T of a key tile by wgmma (64 keys by n rows), so that all
 -- four warps share the work of few rows. Thread (warp w, group g, quarter t) holds of rows 8 i + 2 t + e, i < n / 8, the keys 16 w + g and
 -- + 8: s[4 i + 2 r + e]; top, sum, bound: [2 i + e]. P's bytes of 16 keys stand in the order g, g + 8 (g = 0..7): a thread's two are
 -- neighbours. m' moves for all four warps at once, which a barrier finds out; where it does not they say no more to each other.
@@ -163,21 +163,14 @@ local function weights(a, s, slot, flag)
     end
     scope(function()
       local row, unit, at = b32 "row", b32 "unit", b32 "at"
-      for i = 0, N // 8 - 1, 4 do
-        local blocks = min(4, N // 8 - i)
-        for from = i, i + blocks - 1, blocks == 3 and 2 or blocks do
-          local count = min(blocks == 3 and 2 or blocks, i + blocks - from)
-|   and.b32        $(row), $(a.lane), $(8 * count - 1);  // of the matrices that are stored, by lane
-|   add.u32        $(row), $(row), $(8 * from);
+|   and.b32        $(row), $(a.lane), $(N - 1);          // lanes past the rows: any address
 |   shr.u32        $(unit), $(row), 1;
 |   and.b32        $(unit), $(unit), 3;
 |   xor.b32        $(unit), $(unit), $(a.w);
 |   mad.lo.u32     $(at), $(slot), 4096, $(a.memory);
 |   mad.lo.u32     $(at), $(row), 64, $(at);
 |   mad.lo.u32     $(at), $(unit), 16, $(at);
-|   stmatrix.sync.aligned.m8n8.x$(count).trans.shared.b16 [$(at)+$(shape.P)], $(wgmma.list(word, from, count));
-        end
-      end
+|   stmatrix.sync.aligned.m8n8.x$(N // 8).trans.shared.b16 [$(at)+$(shape.P)], $(wgmma.list(word, 0, N // 8));
 |   setp.eq.u32    $(first), $(a.lane), 0;
 |   setp.eq.and.u32 $(first), $(a.w), 0, $(first);
 |   mad.lo.u32     $(at), $(slot), 16, $(a.memory);

@@ -1,5 +1,5 @@
 -- hopper_score: the softmax warpgroup of mla_decode's form for sm_90a, tile after tile. What of a tile is whose depends on the number of
--- rows: up to 32 the keys are the rows of the product (lib/hopper_few), above the query rows are (lib/hopper_many).
+-- rows: up to 16 the keys are the rows of the product (lib/hopper_few), above the query rows are (lib/hopper_many).
 local shape = include "lib/hopper_shape"
 local mbarrier = include "lib/mbarrier"
 local hopper_query = include "lib/hopper_query"

@@ -12,7 +12,7 @@ shape.pair = shape.groups > 1 and 2 or 1                -- CTAs that load one ti
 -- add up what they found by themselves (lib/hopper_meet). Else `splits` CTAs each; a reducer adds them up where there are several.
 shape.columns, shape.splits = spec.planned_columns, spec.planned_splits
 shape.most = shape.columns > 0 and shape.columns or shape.splits   -- splits that a request may have
-shape.few = shape.n <= 32                               -- keys are the rows of the score's product, not the query's rows
+shape.few = shape.n <= 16                               -- keys are the rows of the score's product, not the query's rows
 shape.warps = ceil_div(shape.n, 16)                     -- softmax warps that have rows, where those are the rows
 shape.sets = shape.n <= 16 and 4 or shape.n <= 32 and 2 or 1   -- sets of FP8 sums of PV in flight
 shape.registers = { 32, 96, 192 }                       -- a thread: producer, softmax, each PV warpgroup: 512 in all; no spills
@@ -27,7 +27,7 @@ shape.P = shape.QUERY + 64 * 576                       -- [2][64 rows][64 keys] 
 shape.SCALE = shape.P + 2 * 4096                        -- [2][64] F32: what older sums are multiplied by
 shape.FLAG = shape.SCALE + 512                          -- [2][4] U32: a warp's scales are to be used
 shape.END = shape.FLAG + 32                             -- [64] m', then [64] l, then [64] 1 / l
-shape.SHARED_ROWS = shape.END + 768                     -- [4 warps][32 rows] F32: maxima, sums, where keys are the rows
+shape.SHARED_ROWS = shape.END + 768                     -- [4 warps][32] F32, of a row: maxima, sums, where keys are the rows
 shape.WORD = shape.SHARED_ROWS + (shape.few and 512 or 0)                            -- parity, dead
 shape.PLAN = shape.WORD + 16                            -- request, split, live | total, length
 shape.BARRIERS = shape.PLAN + 32
