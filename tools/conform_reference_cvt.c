@@ -95,7 +95,8 @@ bool ref_cvt_float(const struct conform_form *form, const struct conform_in *in,
     uint64_t bits = conform_low(in->a, from->bits);
     if (from == &conform_bf16) return leaves(out, bits << 16); /* the same number, NaN and all */
     if (from == to && !conform_is_nan(from, bits)) {           /* to an integral value */
-        conform_wide v = flushes(form, from, bits) ? 0 : integral(conform_value(from, bits), conform_rounding_of(form));
+        conform_wide v = flushes(form, from, bits) ? 0 : conform_value(from, bits);
+        if (conform_which(form, "rni rzi rmi rpi") >= 0) v = integral(v, conform_rounding_of(form));
         return leaves(out, limited(form, to, conform_rounded(to, v, bits >> (from->bits - 1), NEAREST, false)));
     }
     conform_wide v = conform_value(from, bits);

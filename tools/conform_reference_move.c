@@ -62,6 +62,15 @@ bool ref_set(const struct conform_form *form, const struct conform_in *in, struc
     return leaves(out, p ? yes : 0, 0, 0, 0);
 }
 
+/* A half that compares is all ones, or 1.0. */
+bool ref_set_pair(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
+    uint64_t yes = form->first->kind != 'x' ? 0xFFFF : form->first->name[0] == 'b' ? 0x3F80 : 0x3C00, d = 0;
+    for (unsigned at = 0; at < 32; at += 16)
+        if (compares(form, number_of(form, form->last, in->a >> at), number_of(form, form->last, in->b >> at)))
+            d |= yes << at;
+    return leaves(out, d, 0, 0, 0);
+}
+
 bool ref_selp(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     return leaves(out, conform_low((int32_t)in->c < (int32_t)in->x ? in->a : in->b, form->last->bits), 0, 0, 0);
 }

@@ -190,6 +190,12 @@ bool ref_twice(const struct conform_form *form, const struct conform_in *in, str
     return true;
 }
 
+bool ref_joined(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
+    (void)form;
+    leaves(out, conform_low(in->a, 32) | in->b << 32, 0, 0, 0);
+    return true;
+}
+
 bool ref_leave(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     (void)form;
     if (less(in))

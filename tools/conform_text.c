@@ -128,6 +128,19 @@ static const char in_shared[] =
     "st.shared.v2.u64 [T], {A, B}; st.shared.v2.u64 [T+16], {C, X}; st.shared.v2.u64 [T+32], {D, E};\n"
     "st.shared.v2.u64 [T+48], {F, G}; bar.sync 0;\n";
 
+static const char variables[] =
+    ".const .align 16 .b32 constants[4] = {0x01020304, 0x85868788, 0x3F800000, 7};\n"
+    ".global .align 16 .b32 numbers[4] = {0x01020304, 0x85868788, 0x3F800000, 7};\n"
+    ".func (.param .b32 back) doubled(.param .b32 it) {\n"
+    ".reg .b32 v; ld.param.b32 v, [it]; add.u32 v, v, v; st.param.b32 [back], v; ret; }\n"
+#define SAME(type, bits)                                                                                               \
+    ".func (.param ." type " back) same_" type "(.param ." type " it) {\n"                                             \
+    ".reg .b" bits " v; ld.param." type " v, [it]; st.param." type " [back], v; ret; }\n"
+    SAME("b32", "32") SAME("b64", "64") SAME("f32", "32") SAME("f64", "64")
+#undef SAME
+    ".func (.param .b64 back) joined(.param .align 8 .b8 it[8]) {\n"
+    ".reg .b64 v; ld.param.b64 v, [it]; st.param.b64 [back], v; ret; }\n";
+
 static const char *zeroes(char out) {
     return out == 'l'   ? "mov.u64 D, 0; mov.u64 E, 0; mov.u64 F, 0; mov.u64 G, 0;\n"
            : out == 'h' ? "mov.u16 hd, 0; mov.u16 he, 0; mov.u16 hf, 0; mov.u16 hg, 0;\n"
@@ -169,10 +182,7 @@ char *conform_module(const struct conform_form *const *forms, size_t count) {
     }
     add_string(&text, ".version 8.6\n.target sm_90");
     add_string(&text, newest ? "a\n.address_size 64\n" : "\n.address_size 64\n");
-    add_string(&text, ".const .align 16 .b32 constants[4] = {0x01020304, 0x85868788, 0x3F800000, 7};\n"
-                      ".global .align 16 .b32 numbers[4] = {0x01020304, 0x85868788, 0x3F800000, 7};\n"
-                      ".func (.param .b32 back) doubled(.param .b32 it) {\n"
-                      ".reg .b32 v; ld.param.b32 v, [it]; add.u32 v, v, v; st.param.b32 [back], v; ret; }\n");
+    add_string(&text, variables);
     if (shared) add_string(&text, ".shared .align 1024 .b8 tile[16384];\n.shared .align 8 .b64 bars[8];\n");
     for (size_t i = 0; i < count; i++)
         add_entry(&text, forms[i], (unsigned)i);
