@@ -17,11 +17,10 @@
 
 enum {
     CONFORM_NAME = 128,
-    CONFORM_BODY = 1536,
     CONFORM_THREADS = 128, /* of a CTA; inputs are a multiple of it */
     CONFORM_WARP = 32,
     CONFORM_FEW = 2048,       /* inputs of most forms */
-    CONFORM_PRODUCTS = 512,   /* of TENSOR forms: 16 tiles */
+    CONFORM_PRODUCTS = 512,   /* of products: 16 tiles of a warp, 4 of a warpgroup */
     CONFORM_HALVES = 65536,   /* every 16-bit pattern */
     CONFORM_UPPERS = 327680,  /* every upper half with 5 lower halves */
     CONFORM_CLUSTER = 2,      /* CTAs of a cluster where a form is CLUSTERED */
@@ -49,8 +48,7 @@ enum conform_flag {
     NAN_OPEN = 128,    /* the payload of a NaN result is open: any NaN is one value */
     SHARED = 256,      /* the body uses tile, bars or a slot of shared memory */
     MAPPED = 512,      /* the body uses the tensor map */
-    LIMITED = 1024,    /* 64 registers a thread, no fewer: for setmaxnreg */
-    OWN_KERNEL = 2048  /* not a frame: a product of a warpgroup (conform_wgmma.c) */
+    LIMITED = 1024     /* 64 registers a thread, no fewer: for setmaxnreg */
 };
 
 enum { CONFORM_MODIFIERS = 16 };
@@ -86,7 +84,7 @@ struct conform_form {
     char split[CONFORM_NAME]; /* what they point into */
     const struct conform_type *first, *last;
     unsigned vector; /* 1, 2, 4: .v2, .v4 */
-    unsigned index;  /* in the list; of OWN_KERNEL forms: in their own list */
+    unsigned index; /* in the list */
     char out;
 };
 
@@ -114,7 +112,6 @@ uint64_t conform_hash(uint64_t from, const void *data, size_t bytes);
 
 /* conform_text.c: the PTX of forms of one module: entries f0, f1, ... A malloc'ed text. */
 char *conform_module(const struct conform_form *const *forms, size_t count);
-void conform_body(const struct conform_form *form, char text[CONFORM_BODY]);
 /* Of the kernel's text and its inputs: what recorded results belong to. */
 uint64_t conform_identity(const struct conform_form *form, const struct conform_in *in, size_t count);
 
@@ -147,5 +144,10 @@ bool conform_errors(const struct conform_form *form, const struct conform_in *in
  */
 typedef void conform_seen(void *self, const char *name, unsigned line);
 void conform_scan(const char *ptx, conform_seen *seen, void *self);
+/* The names that the forms of a list cover; it points into the list. */
+struct conform_cover;
+struct conform_cover *conform_cover_make(const struct conform_list *list);
+void conform_cover_free(struct conform_cover *cover);
+bool conform_covers(const struct conform_cover *cover, const char *name);
 
 #endif

@@ -12,8 +12,9 @@
  *   U  every upper half with the lower halves 0, 1, 7FFF, 8000, FFFF
  *   u  every upper half with one of these
  *   m  packed numbers for products: finite, most near 1
+ *   w  matrices of small whole numbers
  *   .  random bits */
-#include "conform.h"
+#include "conform_product.h"
 
 #include <string.h>
 
@@ -80,7 +81,9 @@ static char letter_of(const struct conform_form *form, unsigned operand) {
 }
 
 size_t conform_input_count(const struct conform_form *form) {
-    size_t count = form->row->flags & TENSOR ? CONFORM_PRODUCTS : CONFORM_FEW;
+    struct conform_matrix matrix;
+    bool product = form->row->flags & TENSOR || conform_matrix_of(form, &matrix);
+    size_t count = product ? CONFORM_PRODUCTS : CONFORM_FEW;
     for (unsigned o = 0; o < 4; o++) {
         char letter = letter_of(form, o);
         if (letter == 'U') count = CONFORM_UPPERS;
@@ -158,6 +161,19 @@ static uint64_t addends(const struct conform_form *form, uint64_t r) {
     return (r & 0x80FFFFFF80FFFFFF) | 0x3F0000003F000000;
 }
 
+/* Elements of the matrix that lies at input i of a warp's or a warpgroup's. */
+static uint64_t matrix_elements(const struct conform_form *form, size_t i, uint64_t r, uint64_t other) {
+    struct conform_matrix m;
+    uint64_t elements = 0;
+    conform_matrix_of(form, &m);
+    const char *type = m.group ? (i % CONFORM_THREADS < 32 ? m.a : m.b) : i % CONFORM_WARP < 16 ? m.a : m.c;
+    unsigned bits = conform_matrix_bits(type);
+    if (type[0] == 's' || type[0] == 'u') return r;
+    for (unsigned at = 0; at < 64; at += bits)
+        elements |= conform_small_whole(type, (r >> at % 32) ^ (other >> at / 2)) << at;
+    return elements;
+}
+
 static uint64_t value(const struct conform_form *form, char letter, size_t i, unsigned o, uint64_t r, uint64_t other) {
     static const uint64_t lower[5] = {0, 1, 0x7FFF, 0x8000, 0xFFFF};
     switch (letter) {
@@ -185,6 +201,8 @@ static uint64_t value(const struct conform_form *form, char letter, size_t i, un
     case 'u':
         i = o == 0 ? i : (i * 40503 + 7) % CONFORM_HALVES;
         return (uint64_t)i << 16 | lower[i * 3 % 5];
+    case 'w':
+        return matrix_elements(form, i, r, other);
     case 'm':
         return factors(form, r);
     case 'n': /* addends of a product */
@@ -198,11 +216,14 @@ static uint64_t value(const struct conform_form *form, char letter, size_t i, un
 
 void conform_inputs_fill(const struct conform_form *form, struct conform_in *in, size_t count) {
     uint64_t seed = conform_hash(CONFORM_HASH_START, form->name, strlen(form->name));
+    char first = letter_of(form, 0); /* what lies behind a b c x */
+    bool group = strcmp(form->words[0], "wgmma") == 0;
+    char behind = first == 'w' || (first == 'm' && group) ? first : first == 'm' ? 'n' : '.';
     for (size_t i = 0; i < count; i++) {
         uint64_t v[8];
         for (unsigned o = 0; o < 8; o++) {
             uint64_t r = conform_random(&seed), other = conform_random(&seed);
-            v[o] = value(form, o < 4 ? letter_of(form, o) : letter_of(form, 0) == 'm' ? 'n' : '.', i, o, r, other);
+            v[o] = value(form, o < 4 ? letter_of(form, o) : behind, i, o, r, other);
         }
         in[i] = (struct conform_in){v[0], v[1], v[2], v[3], {v[4], v[5], v[6], v[7]}};
     }

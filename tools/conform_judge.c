@@ -111,12 +111,28 @@ static void judge_products(const struct conform_form *form, const struct conform
     }
 }
 
+static void judge_groups(const struct conform_form *form, const struct conform_in *in, const struct conform_out *out,
+                         size_t count, struct conform_error *error) {
+    struct conform_sum results[CONFORM_THREADS][CONFORM_GROUP_RESULTS];
+    bool half = form->first == conform_type_find("f16");
+    for (size_t i = 0; i < count; i += CONFORM_THREADS) {
+        conform_group_product(form, &in[i], results);
+        for (unsigned t = 0; t < CONFORM_THREADS; t++)
+            for (unsigned r = 0; r < CONFORM_GROUP_RESULTS; r++) {
+                uint64_t bits = half ? out[i + t].d[r / 2] >> 16 * (r % 2) & 0xFFFF : out[i + t].d[r];
+                conform_note_sum(error, half ? &conform_f16 : &conform_f32, i + t, bits, results[t][r]);
+            }
+    }
+}
+
 bool conform_errors(const struct conform_form *form, const struct conform_in *in, const struct conform_out *out,
                     size_t count, struct conform_error *error) {
     *error = (struct conform_error){.bound = bound_of(form)};
     if (error->bound == NULL || !(form->row->flags & (APPROX | TENSOR))) return false;
     if (form->row->flags & APPROX)
         judge_pairs(form, in, out, count, error);
+    else if (strcmp(form->words[0], "wgmma") == 0)
+        judge_groups(form, in, out, count, error);
     else
         judge_products(form, in, out, count, error);
     return true;

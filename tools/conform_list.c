@@ -29,6 +29,9 @@ static const struct conform_row rows[] = {
 #define CONFORM_FILE "conform_async.def"
 #include "conform_async.def"
 #undef CONFORM_FILE
+#define CONFORM_FILE "conform_matrix.def"
+#include "conform_matrix.def"
+#undef CONFORM_FILE
 #undef F
 };
 

@@ -9,11 +9,14 @@
  *
  * Tokens: $i the instruction; $t its last type; $m bits of that size; $d $e $f and $a $b $c $x by size of the first and of the last type; $1
  * $2 $3 $4 a b c x by the first type; $w and $W: d and c of twice the size of the last type; $V $U vectors of d e f g
- * and a b c x (.v2, .v4; without: d, a) of the last type. */
-#include "conform.h"
+ * and a b c x (.v2, .v4; without: d, a) of the last type. Of matrices: $l and $k the first and the second layout; $p K,
+ * L or m: the address of a warp's slots in the space; wgmma: $L the registers of D, $Z zeroes in them, $H what they come
+ * to in d e f g; $O where B begins in tile, $M the other bits of its descriptor. */
+#include "conform_product.h"
 
 #include "command.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +59,66 @@ static void add_vector(struct text *text, const char *names, unsigned count, uns
     if (count > 1) add_string(text, "}");
 }
 
+/* ---- matrices ---- */
+/* w0, w1, ... each between two texts. */
+static void add_each(struct text *text, unsigned count, const char *before, const char *behind) {
+    for (unsigned i = 0; i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%u", i);
+        add_string(text, i == 0 && before[0] == ',' ? "" : before);
+        add_string(text, name);
+        add_string(text, behind);
+    }
+}
+
+static void add_layout(struct text *text, const struct conform_form *form, unsigned which) {
+    for (unsigned i = 1; i < form->word_count; i++)
+        if ((strcmp(form->words[i], "row") == 0 || strcmp(form->words[i], "col") == 0) && which-- == 0) {
+            add_string(text, form->words[i]);
+            return;
+        }
+}
+
+static void add_matrix_token(struct text *text, const struct conform_form *form, char token) {
+    struct conform_matrix matrix;
+    conform_matrix_of(form, &matrix);
+    unsigned registers = conform_group_registers(&matrix);
+    char number[32];
+    switch (token) {
+    case 'l':
+    case 'k':
+        add_layout(text, form, token == 'k');
+        return;
+    case 'p':
+        add_string(text, conform_has(form, "shared")                               ? "m"
+                         : conform_has(form, "global") || conform_has(form, "store") ? "K"
+                                                                                     : "L");
+        return;
+    case 'L':
+        add_string(text, "{");
+        add_each(text, registers, ", ", "");
+        add_string(text, "}");
+        return;
+    case 'Z':
+        add_each(text, registers, "mov.b32 ", ", 0; ");
+        return;
+    case 'H':
+        for (unsigned i = 0; i < registers; i++) {
+            char line[64], to = "defg"[i % 4];
+            snprintf(line, sizeof line, "mad.lo.u32 %c, %c, %u, w%u; ", to, to, CONFORM_FOLD, i);
+            add_string(text, line);
+        }
+        return;
+    case 'O':
+        snprintf(number, sizeof number, "%u", conform_group_b(&matrix));
+        break;
+    default: /* M */
+        snprintf(number, sizeof number, "0x%" PRIx64, UINT64_C(8) << 32 | (uint64_t)matrix.n << 16);
+        break;
+    }
+    add_string(text, number);
+}
+
 static void add_token(struct text *text, const struct conform_form *form, char token) {
     static const char by_first[] = "abcx";
     unsigned last = form->last != NULL ? form->last->bits : 32, first = form->first != NULL ? form->first->bits : 32;
@@ -84,6 +147,16 @@ static void add_token(struct text *text, const struct conform_form *form, char t
     case 'U':
         add_vector(text, "abcx", form->vector, last);
         return;
+    case 'l':
+    case 'k':
+    case 'p':
+    case 'L':
+    case 'Z':
+    case 'H':
+    case 'O':
+    case 'M':
+        add_matrix_token(text, form, token);
+        return;
     default:
         break;
     }
@@ -102,13 +175,6 @@ static void add_body(struct text *text, const struct conform_form *form) {
         add_token(text, form, at[1]);
         at += 2;
     }
-}
-
-void conform_body(const struct conform_form *form, char text[CONFORM_BODY]) {
-    struct text body = {NULL, 0, 0};
-    add_body(&body, form);
-    snprintf(text, CONFORM_BODY, "%s", body.data);
-    free(body.data);
 }
 
 static const char head[] = ".visible .entry f%u(.param .u64 in, .param .u64 out, .param .u64 slots,\n"
