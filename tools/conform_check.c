@@ -32,11 +32,8 @@ static void compare_reference(const struct conform_form *form, const struct conf
     free(open);
 }
 
-void conform_check_results(const struct conform_check *check, const struct conform_form *form,
-                           const struct conform_in *in, struct conform_out *out, size_t count,
-                           struct conform_outcome *o) {
-    o->name = form->name;
-    o->flags = form->row->flags;
+static void compare(const struct conform_check *check, const struct conform_form *form, const struct conform_in *in,
+                    struct conform_out *out, size_t count, struct conform_outcome *o) {
     o->count = count;
     compare_reference(form, in, out, count, o);
     if (!o->referred) o->judged = conform_errors(form, in, out, count, &o->error);
@@ -59,7 +56,7 @@ static bool run_one(const struct conform_check *check, struct conform_device *de
     conform_inputs_fill(form, in, count);
     o->run = conform_device_run(device, form, which, in, count, out, &error) == DCPK_OK ? RAN : BROKE;
     if (o->run == RAN)
-        conform_check_results(check, form, in, out, count, o);
+        compare(check, form, in, out, count, o);
     else
         snprintf(o->why, sizeof o->why, "%.500s", error.text);
     free(in);
@@ -67,18 +64,24 @@ static bool run_one(const struct conform_check *check, struct conform_device *de
     return o->run == RAN;
 }
 
+/* Forms first to first + count - 1, one module. */
 static bool run_group(const struct conform_check *check, struct conform_device *device,
-                      const struct conform_form *const *forms, size_t count, struct conform_outcome *outcomes) {
+                      const struct conform_form *const *forms, size_t first, size_t count,
+                      struct conform_outcome *outcomes) {
     bool loaded[GROUP], good = true;
     char why[GROUP][sizeof outcomes->why];
-    conform_device_load(device, forms, count, loaded, why[0], sizeof why[0]);
+    if (check->begins != NULL) check->begins(check->self, first);
+    conform_device_load(device, &forms[first], count, loaded, why[0], sizeof why[0]);
     for (size_t i = 0; i < count && good; i++) {
+        struct conform_outcome *o = &outcomes[first + i];
+        if (check->begins != NULL) check->begins(check->self, first + i);
         if (loaded[i]) {
-            good = run_one(check, device, forms[i], i, &outcomes[i]);
-            continue;
+            good = run_one(check, device, forms[first + i], i, o);
+        } else {
+            o->run = REFUSED;
+            memcpy(o->why, why[i], sizeof why[i]);
         }
-        outcomes[i].run = REFUSED;
-        memcpy(outcomes[i].why, why[i], sizeof why[i]);
+        if (check->done != NULL) check->done(check->self, first + i);
     }
     conform_device_unload(device);
     return good;
@@ -89,19 +92,20 @@ static bool together(const struct conform_form *a, const struct conform_form *b)
     return ((a->row->flags ^ b->row->flags) & (SM_90A | CPU_ONLY)) == 0;
 }
 
-dcpk_status conform_check_forms(const struct conform_check *check, const struct conform_form *const *forms,
+dcpk_status conform_check_forms(const struct conform_check *check, const struct conform_form *const *forms, size_t first,
                                 size_t count, struct conform_outcome *outcomes, dcpk_error *error) {
     struct conform_device *device = NULL;
     dcpk_status status = conform_device_open(check->device, &device, error);
     bool good = status == DCPK_OK;
-    for (size_t i = 0, n; i < count; i += n) {
+    for (size_t i = first; i < count; i++)
+        outcomes[i] = (struct conform_outcome){.name = forms[i]->name, .flags = forms[i]->row->flags};
+    for (size_t i = first, n; i < count && good; i += n) {
         for (n = 1; i + n < count && n < GROUP && together(forms[i], forms[i + n]); n++) {
         }
-        for (size_t k = i; k < i + n; k++) {
-            outcomes[k] = (struct conform_outcome){.name = forms[k]->name, .flags = forms[k]->row->flags};
-        }
         bool forbidden = check->hardware && forms[i]->row->flags & CPU_ONLY;
-        if (good && !forbidden) good = run_group(check, device, &forms[i], n, &outcomes[i]);
+        for (size_t k = i; k < i + n && forbidden && check->done != NULL; k++)
+            check->done(check->self, k);
+        if (!forbidden) good = run_group(check, device, forms, i, n, outcomes);
     }
     conform_device_close(device);
     return status;

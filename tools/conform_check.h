@@ -26,20 +26,19 @@ struct conform_outcome {
 struct conform_check {
     dcpk_device *device;
     bool hardware;
-    const struct conform_golden *golden;    /* NULL: none */
-    struct conform_recording *recording;    /* NULL: nothing is recorded */
+    const struct conform_golden *golden; /* NULL: none */
+    struct conform_recording *recording; /* NULL: nothing is recorded; else holds the record of the form that is done */
+    void (*begins)(void *self, size_t i); /* NULL, or called before a form runs */
+    void (*done)(void *self, size_t i);   /* NULL, or called when outcomes[i] is there */
+    void *self;
 };
 
 /* Whether the outcome contradicts the reference, the bound or the recorded data, or there is none. */
 bool conform_outcome_bad(const struct conform_outcome *outcome);
 
-/* Runs count forms; outcomes[i] is that of forms[i]. After a fault the rest are NOT_RUN. An error is one of the device
- * as a whole. */
-dcpk_status conform_check_forms(const struct conform_check *check, const struct conform_form *const *forms,
+/* Runs forms first to count - 1; outcomes[i] is that of forms[i]. After a fault the rest are NOT_RUN. An error is one of
+ * the device as a whole. Forms that may not run on hardware are NOT_RUN there and in no module. */
+dcpk_status conform_check_forms(const struct conform_check *check, const struct conform_form *const *forms, size_t first,
                                 size_t count, struct conform_outcome *outcomes, dcpk_error *error);
-/* One form whose results are known: what a device left. Fills all but run and why. */
-void conform_check_results(const struct conform_check *check, const struct conform_form *form,
-                           const struct conform_in *in, struct conform_out *out, size_t count,
-                           struct conform_outcome *outcome);
 
 #endif

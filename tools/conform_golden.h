@@ -3,7 +3,7 @@
  * The first line says the format, the second the device; then a line a form, tabs between: name, identity (of kernel and
  * inputs), number of inputs, kind, data. Kind "h": for each block of 4096 inputs a sum of all results and twelve of
  * those with a bit of their number set, so that one differing input is found; "w": every result, as steps from the one
- * before: a letter from a (-12) to y (12), or # and the value in hexadecimal. */
+ * before: a letter from a (-12) to y (12), or # and the value. Numbers are in letters of six bits, 0-9 A-Z a-z + -. */
 #ifndef DCPK_TOOLS_CONFORM_GOLDEN_H
 #define DCPK_TOOLS_CONFORM_GOLDEN_H
 
@@ -42,6 +42,7 @@ struct conform_recording {
 };
 void conform_recording_begin(struct conform_recording *recording, const char *device);
 void conform_recording_add(struct conform_recording *recording, const struct conform_record *record);
+void conform_recording_append(struct conform_recording *recording, const char *text);
 
 /* The record of a form's results; free results. */
 struct conform_record conform_record_of(const struct conform_form *form, uint64_t identity,

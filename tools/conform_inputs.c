@@ -83,7 +83,7 @@ static char letter_of(const struct conform_form *form, unsigned operand) {
 size_t conform_input_count(const struct conform_form *form) {
     struct conform_matrix matrix;
     bool product = form->row->flags & TENSOR || conform_matrix_of(form, &matrix);
-    size_t count = product ? CONFORM_PRODUCTS : CONFORM_FEW;
+    size_t count = form->row->flags & TENSOR ? CONFORM_PRODUCTS / 2 : product ? CONFORM_PRODUCTS : CONFORM_FEW;
     for (unsigned o = 0; o < 4; o++) {
         char letter = letter_of(form, o);
         if (letter == 'U') count = CONFORM_UPPERS;
