@@ -24,9 +24,9 @@ static void compare_reference(const struct conform_form *form, const struct conf
     conform_settle(form, out, o->referred ? open : NULL, count);
     for (size_t i = 0; i < count && o->referred; i++) {
         if (memcmp(&out[i], &wanted[i], sizeof out[i]) == 0) continue;
-        if (o->differing++ > 0) continue;
-        o->first = i;
-        o->input = in[i], o->got = out[i], o->wanted = wanted[i];
+        if (o->differing < CONFORM_SAMPLES)
+            o->samples[o->differing] = (struct conform_sample){i, in[i], out[i], wanted[i]};
+        o->differing++;
     }
     free(wanted);
     free(open);
@@ -37,7 +37,8 @@ static void compare(const struct conform_check *check, const struct conform_form
     o->count = count;
     compare_reference(form, in, out, count, o);
     if (!o->referred) o->judged = conform_errors(form, in, out, count, &o->error);
-    if (o->judged) o->input = in[o->error.worst], o->got = out[o->error.worst];
+    size_t worst = o->error.worst;
+    if (o->judged) o->samples[0] = (struct conform_sample){.number = worst, .input = in[worst], .got = out[worst]};
     if (check->golden == NULL && check->recording == NULL) return;
     struct conform_record record = conform_record_of(form, conform_identity(form, in, count), out, count);
     o->recorded = conform_golden_compare(check->golden, &record, &o->difference);

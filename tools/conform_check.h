@@ -7,6 +7,13 @@
 
 enum conform_run { NOT_RUN, RAN, REFUSED, BROKE }; /* REFUSED: the device cannot load it; BROKE: it faulted */
 
+enum { CONFORM_SAMPLES = 3 };
+struct conform_sample {
+    size_t number; /* of the input */
+    struct conform_in input;
+    struct conform_out got, wanted;
+};
+
 struct conform_outcome {
     const char *name;
     unsigned flags;
@@ -14,9 +21,8 @@ struct conform_outcome {
     char why[512];            /* REFUSED, BROKE */
     size_t count;             /* results */
     bool referred;            /* it has a reference for every bit */
-    size_t differing, first;  /* from the reference */
-    struct conform_in input;  /* the first that differs, or the worst of an approximation */
-    struct conform_out got, wanted;
+    size_t differing;         /* results that are not the reference's */
+    struct conform_sample samples[CONFORM_SAMPLES]; /* the first that differ, or the worst of an approximation */
     bool judged;              /* error holds how far it is off */
     struct conform_error error;
     enum conform_recorded recorded;

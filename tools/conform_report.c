@@ -22,9 +22,13 @@ static void print_values(const char *what, const uint64_t *values, size_t count,
         fprintf(to, " %llx", (unsigned long long)values[i]);
 }
 
-static void print_input(const struct conform_outcome *o, FILE *to) {
-    const uint64_t values[4] = {o->input.a, o->input.b, o->input.c, o->input.x};
+static void print_sample(const struct conform_sample *sample, bool referred, FILE *to) {
+    const uint64_t values[4] = {sample->input.a, sample->input.b, sample->input.c, sample->input.x};
+    fprintf(to, "    input %zu: ", sample->number);
     print_values("a b c x =", values, 4, to);
+    print_values(": left", sample->got.d, 4, to);
+    if (referred) print_values(", must be", sample->wanted.d, 4, to);
+    fprintf(to, "\n");
 }
 
 static void print_recorded(const struct conform_outcome *o, FILE *to) {
@@ -54,19 +58,13 @@ static void print_one(const struct conform_outcome *o, FILE *to) {
         break;
     }
     if (o->differing > 0) {
-        fprintf(to, "  %s: %zu of %zu results are not the reference's; input %zu: ", o->name, o->differing, o->count,
-                o->first);
-        print_input(o, to);
-        print_values(": left", o->got.d, 4, to);
-        print_values(", must be", o->wanted.d, 4, to);
-        fprintf(to, "\n");
+        fprintf(to, "  %s: %zu of %zu results are not the reference's\n", o->name, o->differing, o->count);
+        for (size_t i = 0; i < o->differing && i < CONFORM_SAMPLES; i++)
+            print_sample(&o->samples[i], true, to);
     } else if (o->judged && o->error.beyond > 0) {
-        fprintf(to, "  %s: %zu of %zu results are beyond %g %s, by %g at most; input %zu: ", o->name, o->error.beyond,
-                o->error.judged, o->error.bound->bound, unit_of(o->error.bound->measure), o->error.largest,
-                o->error.worst);
-        print_input(o, to);
-        print_values(": left", o->got.d, 4, to);
-        fprintf(to, "\n");
+        fprintf(to, "  %s: %zu of %zu results are beyond %g %s, by %g at most\n", o->name, o->error.beyond,
+                o->error.judged, o->error.bound->bound, unit_of(o->error.bound->measure), o->error.largest);
+        print_sample(&o->samples[0], false, to);
     } else if (!conform_outcome_bad(o)) {
         fprintf(to, "  %s: %s, %s\n", o->name, o->referred ? "as the reference" : "within its bound",
                 recorded[o->recorded]);
