@@ -44,7 +44,7 @@ static void print_list(const struct chosen *chosen) {
                row->flags & TENSOR   ? "sums of products within a bound"
                : row->flags & APPROX ? "within a bound"
                                      : "to the bit",
-               row->flags & SM_90A ? ", sm_90a" : "", row->flags & CPU_ONLY ? ", never on hardware" : "");
+               row->flags & SM_90A ? ", sm_90a" : "", row->flags & CPU_ONLY ? ", never on hardware: multicast memory" : "");
     }
     printf("%zu snippets\n", chosen->count);
 }

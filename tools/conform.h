@@ -84,7 +84,6 @@ struct conform_form {
     char split[CONFORM_NAME]; /* what they point into */
     const struct conform_type *first, *last;
     unsigned vector; /* 1, 2, 4: .v2, .v4 */
-    unsigned index; /* in the list */
     char out;
 };
 
@@ -95,6 +94,8 @@ struct conform_list {
 };
 struct conform_list conform_list_make(void);
 void conform_list_free(struct conform_list *list);
+/* One form of a row, which keeps its place: it points into itself. */
+void conform_form_make(struct conform_form *form, const struct conform_row *row, const char *instruction);
 bool conform_has(const struct conform_form *form, const char *word);
 /* The n-th of the words that is one of list ("a b c"), or -1: which of the list's words the form has. */
 int conform_which(const struct conform_form *form, const char *list);

@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_JOBS = 16, MOST_STARTS = 24 }; /* processes of one range of forms */
+enum { MOST_JOBS = 16, MOST_STARTS = 48 }; /* processes of one range of forms */
 
-enum message_kind { NAMED, NO_DEVICE, BEGINS, DONE, FINISHED };
+enum message_kind { NAMED, NO_DEVICE, BEGINS, DONE };
 struct message {
     enum message_kind kind;
     size_t index, bytes; /* of a form; of what follows: a name, an error, an outcome and its record */
@@ -60,6 +60,7 @@ static void done(void *self, size_t i) {
     put_bytes(side->to, &side->outcomes[i], sizeof *side->outcomes);
     if (recorded > 0) put_bytes(side->to, side->recording->text, recorded);
     if (side->recording != NULL) side->recording->used = 0;
+    if (side->outcomes[i].run == BROKE) _exit(1); /* the device may hang from now on */
 }
 
 static dcpk_status work(const struct conform_apart *apart, const struct conform_form *const *forms, size_t first,
@@ -92,8 +93,6 @@ static _Noreturn void be_worker(const struct conform_apart *apart, const struct 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (work(apart, forms, first, count, outcomes, to, &error) != DCPK_OK)
         put_message(to, NO_DEVICE, 0, &error, sizeof error);
-    else
-        put_message(to, FINISHED, 0, NULL, 0);
     _exit(0); /* no driver's code at exit */
 }
 
@@ -103,7 +102,7 @@ struct worker {
     int from;
     size_t first, next, end; /* its range; the form that is running or comes next */
     unsigned starts;
-    bool begun, finished, failed;
+    bool begun, failed;
     double heard;
 };
 struct crew {
@@ -181,7 +180,6 @@ static bool hear(struct crew *crew, struct worker *w) {
         take_done(crew, w, message.index, data, message.bytes);
     if (whole && message.kind == BEGINS) w->begun = true;
     if (whole && message.kind == NO_DEVICE) w->failed = true;
-    if (whole && message.kind == FINISHED) w->finished = true;
     free(data);
     return whole;
 }
@@ -194,7 +192,6 @@ static dcpk_status replace(struct crew *crew, struct worker *w, bool hangs) {
     waitpid(w->pid, &state, 0);
     w->pid = 0;
     if (w->failed) return DCPK_E_DRIVER;
-    if (w->finished) return DCPK_OK;
     if (w->begun && w->next < w->end) {
         struct conform_outcome *o = &crew->outcomes[w->next++];
         o->run = BROKE;

@@ -79,6 +79,7 @@ static void split_words(struct conform_form *form) {
     }
 }
 
+/* They point into the form: it may not move any more. */
 static void read_words(struct conform_form *form) {
     split_words(form);
     form->vector = conform_has(form, "v4") ? 4 : conform_has(form, "v2") ? 2 : 1;
@@ -96,15 +97,21 @@ static void read_words(struct conform_form *form) {
     }
 }
 
+static void name_form(struct conform_form *form, const struct conform_row *row, const char *instruction) {
+    *form = (struct conform_form){.row = row};
+    snprintf(form->instruction, sizeof form->instruction, "%s", instruction);
+    snprintf(form->name, sizeof form->name, "%.80s%s%.40s", instruction, row->tag[0] != '\0' ? " " : "", row->tag);
+}
+
+void conform_form_make(struct conform_form *form, const struct conform_row *row, const char *instruction) {
+    name_form(form, row, instruction);
+    read_words(form);
+}
+
 static void add_form(struct conform_list *list, const struct conform_row *row, const char *instruction) {
     if (list->count % 64 == 0)
         list->forms = must(realloc(list->forms, (list->count + 64) * sizeof *list->forms));
-    struct conform_form *form = &list->forms[list->count];
-    memset(form, 0, sizeof *form);
-    form->row = row;
-    form->index = (unsigned)list->count++;
-    snprintf(form->instruction, sizeof form->instruction, "%s", instruction);
-    snprintf(form->name, sizeof form->name, "%.80s%s%.40s", instruction, row->tag[0] != '\0' ? " " : "", row->tag);
+    name_form(&list->forms[list->count++], row, instruction);
 }
 
 /* Every choice of what is left of a pattern behind what is already there. */
@@ -134,7 +141,7 @@ struct conform_list conform_list_make(void) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expand(&list, &rows[i], name, 0, rows[i].pattern);
     for (size_t i = 0; i < list.count; i++)
-        read_words(&list.forms[i]); /* they point into the form: it may not move any more */
+        read_words(&list.forms[i]);
     return list;
 }
 
