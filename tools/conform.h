@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    CONFORM_NAME = 128,
+    CONFORM_NAME = 160,
     CONFORM_THREADS = 128, /* of a CTA; inputs are a multiple of it */
     CONFORM_WARP = 32,
     CONFORM_FEW = 2048,       /* inputs of most forms */

@@ -100,7 +100,7 @@ static void read_words(struct conform_form *form) {
 static void name_form(struct conform_form *form, const struct conform_row *row, const char *instruction) {
     *form = (struct conform_form){.row = row};
     snprintf(form->instruction, sizeof form->instruction, "%s", instruction);
-    snprintf(form->name, sizeof form->name, "%.80s%s%.40s", instruction, row->tag[0] != '\0' ? " " : "", row->tag);
+    snprintf(form->name, sizeof form->name, "%.112s%s%.40s", instruction, row->tag[0] != '\0' ? " " : "", row->tag);
 }
 
 void conform_form_make(struct conform_form *form, const struct conform_row *row, const char *instruction) {
