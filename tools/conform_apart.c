@@ -6,6 +6,7 @@
 #include "tool_error.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -91,6 +92,8 @@ static _Noreturn void be_worker(const struct conform_apart *apart, const struct 
     dcpk_error error;
     dcpk_error_init(&error);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* inputs and results of each form: not from the system anew */
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
     if (work(apart, forms, first, count, outcomes, to, &error) != DCPK_OK)
         put_message(to, NO_DEVICE, 0, &error, sizeof error);
     _exit(0); /* no driver's code at exit */

@@ -22,13 +22,12 @@ const struct conform_format *conform_format_of(const struct conform_type *type) 
     return NULL;
 }
 
-/* v * 2^by, exactly while it stays far from the ends of the wide format. */
+/* v * 2^by, exactly while it stays far from the ends of the wide format: binary128, its exponent from bit 112 on. */
 static conform_wide scaled(conform_wide v, int by) {
-    for (; by > 1000; by -= 1000)
-        v *= 0x1p1000;
-    for (; by < -1000; by += 1000)
-        v *= 0x1p-1000;
-    return v * ldexp(1, by);
+    unsigned __int128 bits = (unsigned __int128)(unsigned)(16383 + by) << 112;
+    conform_wide power;
+    memcpy(&power, &bits, sizeof power);
+    return v * power;
 }
 
 bool conform_is_nan(const struct conform_format *format, uint64_t pattern) {
@@ -53,12 +52,9 @@ conform_wide conform_value(const struct conform_format *format, uint64_t pattern
 
 /* The exponent e of 2^e <= v < 2^(e+1), v a normal number of the wide format. */
 static int exponent_of(conform_wide v) {
-    int e = 0;
-    while (v >= 0x1p1000)
-        v *= 0x1p-1000, e += 1000;
-    while (v < 0x1p-1000)
-        v *= 0x1p1000, e -= 1000;
-    return e + ilogb((double)v) - ((conform_wide)ldexp(1, ilogb((double)v)) > v); /* the cast may round up */
+    unsigned __int128 bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (int)(bits >> 112 & 0x7FFF) - 16383;
 }
 
 static bool goes_up(conform_wide rest, bool odd, bool negative, enum conform_rounding how) {

@@ -54,8 +54,14 @@ uint64_t conform_random(uint64_t *state) {
 
 uint64_t conform_hash(uint64_t from, const void *data, size_t bytes) {
     const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        from = (from ^ at[i]) * UINT64_C(0x100000001B3);
+    uint64_t word;
+    for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        from = (from ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        from ^= from >> 32;
+    }
+    for (; bytes > 0; bytes--, at++)
+        from = (from ^ *at) * UINT64_C(0x100000001B3);
     return from;
 }
 
@@ -162,11 +168,9 @@ static uint64_t addends(const struct conform_form *form, uint64_t r) {
 }
 
 /* Elements of the matrix that lies at input i of a warp's or a warpgroup's. */
-static uint64_t matrix_elements(const struct conform_form *form, size_t i, uint64_t r, uint64_t other) {
-    struct conform_matrix m;
+static uint64_t matrix_elements(const struct conform_matrix *m, size_t i, uint64_t r, uint64_t other) {
     uint64_t elements = 0;
-    conform_matrix_of(form, &m);
-    const char *type = m.group ? (i % CONFORM_THREADS < 32 ? m.a : m.b) : i % CONFORM_WARP < 16 ? m.a : m.c;
+    const char *type = m->group ? (i % CONFORM_THREADS < 32 ? m->a : m->b) : i % CONFORM_WARP < 16 ? m->a : m->c;
     unsigned bits = conform_matrix_bits(type);
     if (type[0] == 's' || type[0] == 'u') return r;
     for (unsigned at = 0; at < 64; at += bits)
@@ -201,8 +205,6 @@ static uint64_t value(const struct conform_form *form, char letter, size_t i, un
     case 'u':
         i = o == 0 ? i : (i * 40503 + 7) % CONFORM_HALVES;
         return (uint64_t)i << 16 | lower[i * 3 % 5];
-    case 'w':
-        return matrix_elements(form, i, r, other);
     case 'm':
         return factors(form, r);
     case 'n': /* addends of a product */
@@ -217,13 +219,18 @@ static uint64_t value(const struct conform_form *form, char letter, size_t i, un
 void conform_inputs_fill(const struct conform_form *form, struct conform_in *in, size_t count) {
     uint64_t seed = conform_hash(CONFORM_HASH_START, form->name, strlen(form->name));
     char first = letter_of(form, 0); /* what lies behind a b c x */
+    struct conform_matrix matrix = {0};
     bool group = strcmp(form->words[0], "wgmma") == 0;
+    conform_matrix_of(form, &matrix);
     char behind = first == 'w' || (first == 'm' && group) ? first : first == 'm' ? 'n' : '.';
+    char letters[8];
+    for (unsigned o = 0; o < 8; o++)
+        letters[o] = o < 4 ? letter_of(form, o) : behind;
     for (size_t i = 0; i < count; i++) {
         uint64_t v[8];
         for (unsigned o = 0; o < 8; o++) {
             uint64_t r = conform_random(&seed), other = conform_random(&seed);
-            v[o] = value(form, o < 4 ? letter_of(form, o) : behind, i, o, r, other);
+            v[o] = letters[o] == 'w' ? matrix_elements(&matrix, i, r, other) : value(form, letters[o], i, o, r, other);
         }
         in[i] = (struct conform_in){v[0], v[1], v[2], v[3], {v[4], v[5], v[6], v[7]}};
     }
