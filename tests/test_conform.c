@@ -1,6 +1,6 @@
-/* test_conform.c - dcpk check device judges rightly: what a device leaves wrong, refuses, faults at or never ends is said
- * with its input, and costs no other snippet; recorded results find one changed input. Snippets of the suite's own, on
- * the CPU device. May call: include/dcpk, tools/conform*.h. */
+/* test_conform.c - dcpk check device judges rightly: what a device leaves wrong, refuses, faults at or never ends is
+ * said with its input, and costs no other snippet; recorded results find one changed input. Snippets of the suite's
+ * own, on the CPU device. May call: include/dcpk, tools/conform*.h. */
 #include "tools/conform_apart.h"
 #include "tools/conform_report.h"
 #include "tools/conform_rows.h"
@@ -25,14 +25,16 @@ static bool ref_one_wrong(const struct conform_form *form, const struct conform_
     return true;
 }
 
-#define ROW(tag, body, flags, reference) {tag, "add.u32", body, "ii", 'w', flags, reference, #reference, "test"}
+#define ROW(tag, body, flags, reference)                                                                               \
+    { tag, "add.u32", body, "ii", 'w', flags, reference, #reference, "test" }
 enum { GOOD, WRONG, UNKNOWN, FAULTS, ENDLESS, HARD, BEHIND, ROWS };
 static const struct conform_row rows[ROWS] = {
     [GOOD] = ROW("good", "$i d, a, b;", EXACT, ref_planted),
     [WRONG] = ROW("wrong", "$i d, a, b;", EXACT, ref_one_wrong),
     [UNKNOWN] = ROW("unknown", "madeup.q32 d, a, b;", EXACT, ref_planted),
     [FAULTS] = ROW("faults", "mov.u64 K, 64; st.global.u32 [K], a; $i d, a, b;", EXACT, ref_planted),
-    [ENDLESS] = ROW("endless", "mov.u32 k, 0; AGAIN: add.u32 k, k, 1; st.volatile.global.u32 [S], k; bra AGAIN;", EXACT, ref_planted),
+    [ENDLESS] = ROW("endless", "mov.u32 k, 0; AGAIN: add.u32 k, k, 1; st.volatile.global.u32 [S], k; bra AGAIN;", EXACT,
+                    ref_planted),
     [HARD] = ROW("hard", "$i d, a, b;", CPU_ONLY, ref_planted),
     [BEHIND] = ROW("behind", "$i d, a, b;", EXACT, ref_planted),
 };
@@ -58,9 +60,8 @@ static void run(const struct conform_apart *how, const int *which, size_t count,
 }
 
 static struct conform_apart plain(void) {
-    return (struct conform_apart){.device = {.size = sizeof(dcpk_device_options), .kind = "cpu", .pdl = -1},
-                                  .jobs = 1,
-                                  .limit_s = 60};
+    return (struct conform_apart){
+        .device = {.size = sizeof(dcpk_device_options), .kind = "cpu", .pdl = -1}, .jobs = 1, .limit_s = 60};
 }
 
 START_TEST(a_wrong_result_is_said_with_its_input) {
@@ -208,7 +209,8 @@ START_TEST(recorded_results_of_approximations_say_by_how_much) {
     uint64_t state = 2;
     struct conform_difference difference;
     for (size_t i = 0; i < COUNT; i++) /* near each other, and not */
-        results[i] = i % 3 ? (results[i - 1] + conform_random(&state) % 20 - 10) & 0xFFFFFFFF : conform_random(&state) & 0xFF7FFFFF;
+        results[i] = i % 3 ? (results[i - 1] + conform_random(&state) % 20 - 10) & 0xFFFFFFFF
+                           : conform_random(&state) & 0xFF7FFFFF;
     results[0] = 0, results[1] = 0xFFFFFFFF, results[2] = 0;
     struct conform_record record = record_of(results, COUNT, true);
     struct conform_golden *golden = golden_of(&record);

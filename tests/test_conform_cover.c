@@ -16,7 +16,8 @@ static dcpk_gen *gen;
 static dcpk_error error;
 
 static void setup(void) {
-    dcpk_gen_options options = {.size = sizeof options, .template_path = "templates:tests/templates:templates/checks", .cache_dir = ""};
+    dcpk_gen_options options = {
+        .size = sizeof options, .template_path = "templates:tests/templates:templates/checks", .cache_dir = ""};
     dcpk_error_init(&error);
     list = conform_list_make();
     cover = conform_cover_make(&list);
@@ -67,9 +68,10 @@ static char *read_file(const char *path) {
  * shape and of each key a value by chance; each value of each key has to come up for each kernel that takes it. */
 static const char *const kernels[] = {"query_norm", "query_push", "query_wait", "mla_query", "mla_decode", "dcp_value"};
 static const char *const shapes[] = {
-    "heads=12 dcp=8 batch=17", "heads=1 dcp=2 batch=1",     "heads=128 batch=64",           "heads=16 dcp=4 q=2 batch=16",
-    "heads=4 dcp=8 batch=64",  "heads=64 dcp=16 batch=3",   "heads=96 dcp=8 batch=17",      "heads=8 q=4 batch=8",
-    "heads=48 dcp=2 batch=5",  "heads=24 dcp=4 batch=16",   "heads=6 dcp=16 q=3 batch=9",   "heads=12 dcp=2 batch=512 cap=512",
+    "heads=12 dcp=8 batch=17",     "heads=1 dcp=2 batch=1",      "heads=128 batch=64",
+    "heads=16 dcp=4 q=2 batch=16", "heads=4 dcp=8 batch=64",     "heads=64 dcp=16 batch=3",
+    "heads=96 dcp=8 batch=17",     "heads=8 q=4 batch=8",        "heads=48 dcp=2 batch=5",
+    "heads=24 dcp=4 batch=16",     "heads=6 dcp=16 q=3 batch=9", "heads=12 dcp=2 batch=512 cap=512",
     "heads=32 dcp=8 q=4 batch=16"};
 static const char *const keys[][7] = {
     {"", "publish=multicast"},
@@ -125,8 +127,7 @@ static void choose(const char *kernel, int turn, uint64_t *state, char *words, s
         while (keys[k][count] != NULL)
             count++;
         chosen[k] = takes(kernel, keys[k][1]) ? (int)(conform_random(state) % (uint64_t)count) : -1;
-        if (chosen[k] > 0)
-            snprintf(words + strlen(words), room - strlen(words), " %s", keys[k][chosen[k]]);
+        if (chosen[k] > 0) snprintf(words + strlen(words), room - strlen(words), " %s", keys[k][chosen[k]]);
     }
 }
 
@@ -154,16 +155,17 @@ END_TEST
 
 /* Templates of tests and of checks; the CUDA C++ ones where there is a compiler for them. */
 START_TEST(templates_of_tests_emit_nothing_without_a_snippet) {
-    static const char *const specs[] = {"bench_node sms=132",
-                                        "bench_read sms=528",
-                                        "map_tile",
-                                        "whereabouts batch=4",
-                                        "copy_rows heads=12 dcp=1 batch=17",
-                                        "copy_rows heads=12 dcp=8 batch=17 cap=64 qh=96",
-                                        "query_copy heads=12 dcp=8 batch=17 cap=64 qh=96",
-                                        "decode_oracle heads=12 dcp=8 batch=17 page=64 interleave=1 q=1",
-                                        "query_oracle heads=12 batch=17 page=64 interleave=1 rope=half q_lora=1536",
-                                        "query_oracle heads=12 batch=17 page=64 interleave=1 rope=interleaved q_lora=0"};
+    static const char *const specs[] = {
+        "bench_node sms=132",
+        "bench_read sms=528",
+        "map_tile",
+        "whereabouts batch=4",
+        "copy_rows heads=12 dcp=1 batch=17",
+        "copy_rows heads=12 dcp=8 batch=17 cap=64 qh=96",
+        "query_copy heads=12 dcp=8 batch=17 cap=64 qh=96",
+        "decode_oracle heads=12 dcp=8 batch=17 page=64 interleave=1 q=1",
+        "query_oracle heads=12 batch=17 page=64 interleave=1 rope=half q_lora=1536",
+        "query_oracle heads=12 batch=17 page=64 interleave=1 rope=interleaved q_lora=0"};
     struct text text = {0};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         bool cuda = strstr(specs[i], "oracle") != NULL;
@@ -210,7 +212,8 @@ START_TEST(an_instruction_without_a_snippet_is_named) {
          "mov.u32 %r5, %made_up; @%p1 bra LOOP; { mad.q20.u32 %r1, %r1, %r1, %r1; }\n"
          "mov.u32 %r6, %envreg3;\nret; }\n");
     ck_assert_msg(text.missing == 3, "%s", text.said);
-    ck_assert_str_eq(text.said, "line 7 of a text: mul.q19.rn.u32\nline 9 of a text: mad.q20.u32\nline 10 of a text: %envreg3\n");
+    ck_assert_str_eq(text.said,
+                     "line 7 of a text: mul.q19.rn.u32\nline 9 of a text: mad.q20.u32\nline 10 of a text: %envreg3\n");
 }
 END_TEST
 

@@ -1,5 +1,6 @@
-/* cmd_check.c - dcpk check device: does a device compute what PTX defines? Snippets of PTX, one an instruction form, each
- * compared with a reference in C, with the manual's bound where it is an approximation, and with what an H200 left. */
+/* cmd_check.c - dcpk check device: does a device compute what PTX defines? Snippets of PTX, one an instruction form,
+ * each compared with a reference in C, with the manual's bound where it is an approximation, and with what an H200
+ * left. */
 #include "command.h"
 #include "conform_apart.h"
 #include "conform_report.h"
@@ -15,7 +16,8 @@ enum { OPT_DEVICE, OPT_RECORD, OPT_AGAINST, OPT_LIST, OPT_VERBOSE };
 static const struct option_row options[] = {
     [OPT_DEVICE] = {"device", 'd', "cpu|cuda|cuda:N", "where to run (cpu)"},
     [OPT_RECORD] = {"record", 0, "FILE", "also write what this device leaves"},
-    [OPT_AGAINST] = {"against", 0, "FILE", "recorded results to compare with (conformance_h200.txt of the installation)"},
+    [OPT_AGAINST] = {"against", 0, "FILE",
+                     "recorded results to compare with (conformance_h200.txt of the installation)"},
     [OPT_LIST] = {"list", 0, NULL, "print the snippets and run nothing"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, "a line for every snippet"},
 };
@@ -44,13 +46,15 @@ static void print_list(const struct chosen *chosen) {
                row->flags & TENSOR   ? "sums of products within a bound"
                : row->flags & APPROX ? "within a bound"
                                      : "to the bit",
-               row->flags & SM_90A ? ", sm_90a" : "", row->flags & CPU_ONLY ? ", never on hardware: multicast memory" : "");
+               row->flags & SM_90A ? ", sm_90a" : "",
+               row->flags & CPU_ONLY ? ", never on hardware: multicast memory" : "");
     }
     printf("%zu snippets\n", chosen->count);
 }
 
 /* ---- the device ---- */
-static enum exit_code read_device(const struct command_line *line, dcpk_device_words *words, dcpk_device_options *wish) {
+static enum exit_code read_device(const struct command_line *line, dcpk_device_words *words,
+                                  dcpk_device_options *wish) {
     const char *wanted = line->values[OPT_DEVICE] != NULL ? line->values[OPT_DEVICE] : "cpu";
     dcpk_error error;
     dcpk_error_init(&error);
@@ -161,9 +165,11 @@ static enum exit_code run(const struct command_line *line) {
 const struct command command_check = {
     .name = "check",
     .operands = "device [WORD...]",
-    .summary = "does a device compute what PTX defines? Snippets of every instruction form, against references and an H200",
+    .summary =
+        "does a device compute what PTX defines? Snippets of every instruction form, against references and an H200",
     .help = "With words only the snippets whose names hold one of them.\n"
-            "Exit codes: 0 nothing differs; 1 a snippet differs from its reference, its bound or what was recorded, or the\n"
+            "Exit codes: 0 nothing differs; 1 a snippet differs from its reference, its bound or what was recorded, or "
+            "the\n"
             "device refuses it or faults; 3 there is no such device. docs/conformance.md says more.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],

@@ -19,13 +19,13 @@ enum {
     CONFORM_NAME = 160,
     CONFORM_THREADS = 128, /* of a CTA; inputs are a multiple of it */
     CONFORM_WARP = 32,
-    CONFORM_FEW = 2048,       /* inputs of most forms */
-    CONFORM_PRODUCTS = 512,   /* of products: 16 tiles of a warp, 4 of a warpgroup */
-    CONFORM_HALVES = 65536,   /* every 16-bit pattern */
-    CONFORM_UPPERS = 327680,  /* every upper half with 5 lower halves */
-    CONFORM_CLUSTER = 2,      /* CTAs of a cluster where a form is CLUSTERED */
-    CONFORM_SLOT = 64,        /* bytes of a thread's slot of memory */
-    CONFORM_MAP = 128         /* bytes of a tensor map */
+    CONFORM_FEW = 2048,      /* inputs of most forms */
+    CONFORM_PRODUCTS = 512,  /* of products: 16 tiles of a warp, 4 of a warpgroup */
+    CONFORM_HALVES = 65536,  /* every 16-bit pattern */
+    CONFORM_UPPERS = 327680, /* every upper half with 5 lower halves */
+    CONFORM_CLUSTER = 2,     /* CTAs of a cluster where a form is CLUSTERED */
+    CONFORM_SLOT = 64,       /* bytes of a thread's slot of memory */
+    CONFORM_MAP = 128        /* bytes of a tensor map */
 };
 
 /* What a thread gets, all random or chosen by the row, and what it leaves. */
@@ -37,18 +37,18 @@ struct conform_out {
 };
 
 enum conform_flag {
-    EXACT = 0,         /* the manual says every bit */
-    APPROX = 1,        /* within a bound: conform_bounds.def */
-    TENSOR = 2,        /* sums of a tensor core: within a bound, the order of additions is open */
-    PER_WARP = 4,      /* the reference wants 32 inputs at a time */
-    PER_CTA = 8,       /* 128 */
-    CPU_ONLY = 16,     /* never on hardware: multicast memory */
-    SM_90A = 32,       /* .target sm_90a */
-    CLUSTERED = 64,    /* clusters of two CTAs; PER_CTA references get both: 256 inputs */
-    NAN_OPEN = 128,    /* the payload of a NaN result is open: any NaN is one value */
-    SHARED = 256,      /* the body uses tile, bars or a slot of shared memory */
-    MAPPED = 512,      /* the body uses the tensor map */
-    LIMITED = 1024     /* 64 registers a thread, no fewer: for setmaxnreg */
+    EXACT = 0,      /* the manual says every bit */
+    APPROX = 1,     /* within a bound: conform_bounds.def */
+    TENSOR = 2,     /* sums of a tensor core: within a bound, the order of additions is open */
+    PER_WARP = 4,   /* the reference wants 32 inputs at a time */
+    PER_CTA = 8,    /* 128 */
+    CPU_ONLY = 16,  /* never on hardware: multicast memory */
+    SM_90A = 32,    /* .target sm_90a */
+    CLUSTERED = 64, /* clusters of two CTAs; PER_CTA references get both: 256 inputs */
+    NAN_OPEN = 128, /* the payload of a NaN result is open: any NaN is one value */
+    SHARED = 256,   /* the body uses tile, bars or a slot of shared memory */
+    MAPPED = 512,   /* the body uses the tensor map */
+    LIMITED = 1024  /* 64 registers a thread, no fewer: for setmaxnreg */
 };
 
 enum { CONFORM_MODIFIERS = 16 };
@@ -127,14 +127,14 @@ void conform_settle(const struct conform_form *form, struct conform_out *out, co
 struct conform_bound {
     const char *prefix; /* of the instruction */
     const char *suffix;
-    char measure;       /* u: ulp of the result; r: relative; a: absolute; l: absolute near 1, else relative; p: of the
-                           sum of the magnitudes of products */
+    char measure; /* u: ulp of the result; r: relative; a: absolute; l: absolute near 1, else relative; p: of the
+                     sum of the magnitudes of products */
     double bound, least, most; /* inputs judged */
     const char *section;
 };
 struct conform_error {
     const struct conform_bound *bound;
-    double largest, at_bound; /* largest: in the measure's unit; at_bound: as a part of what is allowed there */
+    double largest, at_bound;     /* largest: in the measure's unit; at_bound: as a part of what is allowed there */
     size_t judged, beyond, exact; /* exact: correctly rounded */
     size_t worst;                 /* index of the input */
 };

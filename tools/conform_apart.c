@@ -87,8 +87,8 @@ static dcpk_status work(const struct conform_apart *apart, const struct conform_
     return conform_check_forms(&check, forms, first, count, outcomes, error);
 }
 
-static _Noreturn void be_worker(const struct conform_apart *apart, const struct conform_form *const *forms, size_t first,
-                                size_t count, struct conform_outcome *outcomes, int to) {
+static _Noreturn void be_worker(const struct conform_apart *apart, const struct conform_form *const *forms,
+                                size_t first, size_t count, struct conform_outcome *outcomes, int to) {
     dcpk_error error;
     dcpk_error_init(&error);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -201,7 +201,8 @@ static dcpk_status replace(struct crew *crew, struct worker *w, bool hangs) {
         if (hangs)
             snprintf(o->why, sizeof o->why, "it does not end: its process was killed after %u s", crew->apart->limit_s);
         else
-            snprintf(o->why, sizeof o->why, "its process ended: %s", WIFSIGNALED(state) ? strsignal(WTERMSIG(state)) : "exit");
+            snprintf(o->why, sizeof o->why, "its process ended: %s",
+                     WIFSIGNALED(state) ? strsignal(WTERMSIG(state)) : "exit");
     } else if (hangs) {
         return tool_fail(crew->error, DCPK_E_DRIVER, "the device does not answer within %u s", crew->apart->limit_s);
     }

@@ -1,5 +1,5 @@
-/* conform_apart.h - all snippets in processes of their own: a fault, a hang or a driver that dies costs one snippet, and
- * the next process goes on behind it. */
+/* conform_apart.h - all snippets in processes of their own: a fault, a hang or a driver that dies costs one snippet,
+ * and the next process goes on behind it. */
 #ifndef DCPK_TOOLS_CONFORM_APART_H
 #define DCPK_TOOLS_CONFORM_APART_H
 

@@ -11,7 +11,7 @@ enum { GROUP = 40 }; /* forms of a module */
 
 bool conform_outcome_bad(const struct conform_outcome *o) {
     bool exact = !(o->flags & (APPROX | TENSOR));
-    if (o->run == REFUSED || o->run == BROKE || o->differing > 0) return true;
+    if (o->run == REFUSED || o->run == BROKE || o->differing > 0 || o->recorded == RECORDED_DAMAGED) return true;
     if (o->judged && o->error.beyond > 0) return true;
     return o->run == RAN && exact && o->recorded == RECORDED_OTHER;
 }
@@ -93,8 +93,8 @@ static bool together(const struct conform_form *a, const struct conform_form *b)
     return ((a->row->flags ^ b->row->flags) & (SM_90A | CPU_ONLY)) == 0;
 }
 
-dcpk_status conform_check_forms(const struct conform_check *check, const struct conform_form *const *forms, size_t first,
-                                size_t count, struct conform_outcome *outcomes, dcpk_error *error) {
+dcpk_status conform_check_forms(const struct conform_check *check, const struct conform_form *const *forms,
+                                size_t first, size_t count, struct conform_outcome *outcomes, dcpk_error *error) {
     struct conform_device *device = NULL;
     dcpk_status status = conform_device_open(check->device, &device, error);
     bool good = status == DCPK_OK;

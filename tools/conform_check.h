@@ -1,4 +1,5 @@
-/* conform_check.h - all snippets on one device: each run, compared with its reference, its bound and what was recorded. */
+/* conform_check.h - all snippets on one device: each run, compared with its reference, its bound and what was recorded.
+ */
 #ifndef DCPK_TOOLS_CONFORM_CHECK_H
 #define DCPK_TOOLS_CONFORM_CHECK_H
 
@@ -18,12 +19,12 @@ struct conform_outcome {
     const char *name;
     unsigned flags;
     enum conform_run run;
-    char why[512];            /* REFUSED, BROKE */
-    size_t count;             /* results */
-    bool referred;            /* it has a reference for every bit */
-    size_t differing;         /* results that are not the reference's */
+    char why[512];                                  /* REFUSED, BROKE */
+    size_t count;                                   /* results */
+    bool referred;                                  /* it has a reference for every bit */
+    size_t differing;                               /* results that are not the reference's */
     struct conform_sample samples[CONFORM_SAMPLES]; /* the first that differ, or the worst of an approximation */
-    bool judged;              /* error holds how far it is off */
+    bool judged;                                    /* error holds how far it is off */
     struct conform_error error;
     enum conform_recorded recorded;
     struct conform_difference difference;
@@ -42,9 +43,9 @@ struct conform_check {
 /* Whether the outcome contradicts the reference, the bound or the recorded data, or there is none. */
 bool conform_outcome_bad(const struct conform_outcome *outcome);
 
-/* Runs forms first to count - 1; outcomes[i] is that of forms[i]. After a fault the rest are NOT_RUN. An error is one of
- * the device as a whole. Forms that may not run on hardware are NOT_RUN there and in no module. */
-dcpk_status conform_check_forms(const struct conform_check *check, const struct conform_form *const *forms, size_t first,
-                                size_t count, struct conform_outcome *outcomes, dcpk_error *error);
+/* Runs forms first to count - 1; outcomes[i] is that of forms[i]. After a fault the rest are NOT_RUN. An error is one
+ * of the device as a whole. Forms that may not run on hardware are NOT_RUN there and in no module. */
+dcpk_status conform_check_forms(const struct conform_check *check, const struct conform_form *const *forms,
+                                size_t first, size_t count, struct conform_outcome *outcomes, dcpk_error *error);
 
 #endif

@@ -40,12 +40,13 @@ static void skip_blanks(struct scan *s) {
 
 /* PTX's own names; templates and compilers call their registers %name, too. */
 static bool is_special(const char *name) {
-    static const char names[] = " %tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid "
-                                "%is_explicit_cluster %clusterid %nclusterid %cluster_ctaid %cluster_nctaid "
-                                "%cluster_ctarank %cluster_nctarank %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge "
-                                "%lanemask_gt %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi "
-                                "%total_smem_size %dynamic_smem_size %aggr_smem_size %reserved_smem_offset_begin "
-                                "%reserved_smem_offset_end %current_graph_exec ";
+    static const char names[] =
+        " %tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid "
+        "%is_explicit_cluster %clusterid %nclusterid %cluster_ctaid %cluster_nctaid "
+        "%cluster_ctarank %cluster_nctarank %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge "
+        "%lanemask_gt %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi "
+        "%total_smem_size %dynamic_smem_size %aggr_smem_size %reserved_smem_offset_begin "
+        "%reserved_smem_offset_end %current_graph_exec ";
     char word[MOST_NAME + 3];
     if (strncmp(name, "%envreg", 7) == 0 && isdigit((unsigned char)name[7])) return true;
     snprintf(word, sizeof word, " %.*s ", (int)strcspn(name, "."), name);

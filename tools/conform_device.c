@@ -179,7 +179,8 @@ static dcpk_status encode_map(struct conform_device *d, const struct conform_for
         dims[rank - 1] = count * CONFORM_SLOT / bytes;
         box[rank - 1] = (unsigned)(CONFORM_THREADS * CONFORM_SLOT / bytes);
     }
-    TRY(d->encode_map(map, 0, (unsigned)rank, (void *)(uintptr_t)slots, dims, strides, box, element_steps, 0, swizzle, 0, 0),
+    TRY(d->encode_map(map, 0, (unsigned)rank, (void *)(uintptr_t)slots, dims, strides, box, element_steps, 0, swizzle,
+                      0, 0),
         "cuTensorMapEncodeTiled");
     return DCPK_OK;
 }
@@ -189,10 +190,10 @@ static dcpk_status launch(struct conform_device *d, const struct conform_form *f
     _Alignas(64) unsigned char map[CONFORM_MAP];
     uint64_t in = at[0], out = at[1], slots = at[2];
     conform_map_bytes(map);
-    dcpk_status status =
-        form->row->flags & MAPPED ? encode_map(d, form, slots, count, map, error) : DCPK_OK;
+    dcpk_status status = form->row->flags & MAPPED ? encode_map(d, form, slots, count, map, error) : DCPK_OK;
     if (status != DCPK_OK) return status;
-    struct launch_config config = {.grid = {(unsigned)(count / CONFORM_THREADS), 1, 1}, .block = {CONFORM_THREADS, 1, 1}};
+    struct launch_config config = {.grid = {(unsigned)(count / CONFORM_THREADS), 1, 1},
+                                   .block = {CONFORM_THREADS, 1, 1}};
     void *parameters[] = {&in, &out, &slots, map};
     TRY(d->launch(&config, d->functions[which], parameters, NULL), "cuLaunchKernelEx");
     TRY(d->synchronize(), "cuCtxSynchronize");

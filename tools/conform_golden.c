@@ -193,8 +193,8 @@ static dcpk_status read_entries(struct conform_golden *golden, const char *path,
         if (golden->count % 256 == 0)
             golden->entries = must(realloc(golden->entries, (golden->count + 256) * sizeof *golden->entries));
         if (!ended || !read_line(line, &golden->entries[golden->count]))
-            return tool_fail(error, DCPK_E_ARG, "%s:%u: damaged: name, identity, count, kind and data with tabs between",
-                             path, number);
+            return tool_fail(error, DCPK_E_ARG,
+                             "%s:%u: damaged: name, identity, count, kind and data with tabs between", path, number);
         golden->count++;
     }
     qsort(golden->entries, golden->count, sizeof *golden->entries, by_name);
@@ -206,7 +206,8 @@ static dcpk_status read_text(const char *path, char **text, size_t *length, dcpk
     enum { STEP = 1 << 20, MOST = 64 << 20 };
     FILE *file = fopen(path, "re");
     size_t room = 0, got = 1;
-    if (file == NULL) return tool_fail(error, errno == ENOENT ? DCPK_E_NOT_FOUND : DCPK_E_IO, "%s: %s", path, strerror(errno));
+    if (file == NULL)
+        return tool_fail(error, errno == ENOENT ? DCPK_E_NOT_FOUND : DCPK_E_IO, "%s: %s", path, strerror(errno));
     for (*length = 0; got > 0 && *length < MOST; *length += got) {
         if (room - *length < STEP + 1) *text = must(realloc(*text, room += 4 * STEP));
         got = fread(*text + *length, 1, STEP, file);
@@ -258,7 +259,8 @@ static bool is_finite(uint64_t pattern, unsigned bits) {
     return (pattern & ((UINT64_C(1) << (bits - 1)) - 1)) < infinity;
 }
 
-static bool compare_whole(const struct entry *entry, const struct conform_record *record, struct conform_difference *d) {
+static bool compare_whole(const struct entry *entry, const struct conform_record *record,
+                          struct conform_difference *d) {
     const char *at = entry->data;
     uint64_t recorded = 0;
     for (size_t i = 0; i < record->count; i++) {
@@ -266,7 +268,8 @@ static bool compare_whole(const struct entry *entry, const struct conform_record
         recorded &= record->bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << record->bits) - 1;
         if (recorded == record->results[i]) continue;
         if (d->differing++ == 0) d->input = i, d->recorded = recorded;
-        if (!record->floating || !is_finite(recorded, record->bits) || !is_finite(record->results[i], record->bits)) continue;
+        if (!record->floating || !is_finite(recorded, record->bits) || !is_finite(record->results[i], record->bits))
+            continue;
         double ulps = fabs(place_of(recorded, record->bits) - place_of(record->results[i], record->bits));
         if (ulps > d->ulps) d->ulps = ulps;
     }
@@ -304,9 +307,9 @@ enum conform_recorded conform_golden_compare(const struct conform_golden *golden
     if (entry->identity != record->identity || entry->count != record->count ||
         entry->kind != (record->whole ? 'w' : 'h'))
         return OF_ANOTHER_TEXT;
-    bool same = false,
-         sound = record->whole ? compare_whole(entry, record, difference) : compare_sums(entry, record, difference, &same);
-    if (!sound) return OF_ANOTHER_TEXT;
+    bool same = false, sound = record->whole ? compare_whole(entry, record, difference)
+                                             : compare_sums(entry, record, difference, &same);
+    if (!sound) return RECORDED_DAMAGED;
     if (record->whole) same = difference->differing == 0;
     return same ? RECORDED_SAME : RECORDED_OTHER;
 }
@@ -326,7 +329,9 @@ struct conform_record conform_record_of(const struct conform_form *form, uint64_
                                    .identity = identity,
                                    .results = results,
                                    .count = count * each,
-                                   .bits = tensor ? 32 : form->last != NULL ? form->last->bits : 32,
+                                   .bits = tensor               ? 32
+                                           : form->last != NULL ? form->last->bits
+                                                                : 32,
                                    .whole = whole,
                                    .floating = flags & APPROX || tensor};
 }

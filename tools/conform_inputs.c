@@ -18,31 +18,83 @@
 
 #include <string.h>
 
-static const uint64_t integer_edges[32] = {
-    0, 1, 2, 3, 4, 7, 31, 32, 33, 63, 64, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF,
-    0x80000000, 0x80000001, 0xFFFFFFFF, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0x8000000000000001,
-    0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFF80, 0x5555555555555555, 0xAAAAAAAAAAAAAAAA};
+static const uint64_t integer_edges[32] = {0,
+                                           1,
+                                           2,
+                                           3,
+                                           4,
+                                           7,
+                                           31,
+                                           32,
+                                           33,
+                                           63,
+                                           64,
+                                           0x7F,
+                                           0x80,
+                                           0xFF,
+                                           0x100,
+                                           0x7FFF,
+                                           0x8000,
+                                           0xFFFF,
+                                           0x10000,
+                                           0x7FFFFFFF,
+                                           0x80000000,
+                                           0x80000001,
+                                           0xFFFFFFFF,
+                                           0x100000000,
+                                           0x7FFFFFFFFFFFFFFF,
+                                           0x8000000000000000,
+                                           0x8000000000000001,
+                                           0xFFFFFFFFFFFFFFFF,
+                                           0xFFFFFFFFFFFFFFFE,
+                                           0xFFFFFFFFFFFFFF80,
+                                           0x5555555555555555,
+                                           0xAAAAAAAAAAAAAAAA};
 static const uint64_t single_edges[32] = {
-    0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF,
-    0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x3F000000,
-    0xBF000000, 0x3FC00000, 0x40200000, 0x3F800001, 0x3F7FFFFF, 0x4B000001, 0x4F000000, 0xCF000000, 0x5F000000,
-    0x40490FDB, 0xC2FE0000, 0x43E00000, 0x1E3CE508, 0x477FF000};
-static const uint64_t double_edges[32] = {
-    0,                  0x8000000000000000, 0x3FF0000000000000, 0xBFF0000000000000, 0x7FF0000000000000,
-    0xFFF0000000000000, 0x7FF8000000000000, 0x7FF0000000000001, 0xFFFFFFFFFFFFFFFF, 0x0000000000000001,
-    0x8000000000000001, 0x000FFFFFFFFFFFFF, 0x800FFFFFFFFFFFFF, 0x0010000000000000, 0x8010000000000000,
-    0x7FEFFFFFFFFFFFFF, 0xFFEFFFFFFFFFFFFF, 0x3FE0000000000000, 0xBFE0000000000000, 0x3FF8000000000000,
-    0x4004000000000000, 0x3FF0000000000001, 0x3FEFFFFFFFFFFFFF, 0x4330000000000001, 0x41E0000000000000,
-    0xC1E0000000000000, 0x43E0000000000000, 0x400921FB54442D18, 0x47EFFFFFE0000000, 0x3810000000000000,
-    0x36A0000000000000, 0x41F0000000000000};
-static const uint16_t half_edges[32] = {
-    0x0000, 0x8000, 0x3C00, 0xBC00, 0x7C00, 0xFC00, 0x7E00, 0x7C01, 0xFFFF, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400,
-    0x8400, 0x7BFF, 0xFBFF, 0x3800, 0xB800, 0x3E00, 0x4100, 0x3C01, 0x3BFF, 0x6400, 0x5F00, 0x4248, 0x2E66, 0x1400,
-    0x7800, 0xF800, 0x0002, 0x07FF};
-static const uint16_t brain_edges[32] = {
-    0x0000, 0x8000, 0x3F80, 0xBF80, 0x7F80, 0xFF80, 0x7FC0, 0x7F81, 0xFFFF, 0x0001, 0x8001, 0x007F, 0x807F, 0x0080,
-    0x8080, 0x7F7F, 0xFF7F, 0x3F00, 0xBF00, 0x3FC0, 0x4020, 0x3F81, 0x3F7F, 0x4B00, 0x4F00, 0x4049, 0xC2FE, 0x43E0,
-    0x1E3C, 0x7E80, 0x0002, 0x00FF};
+    0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001,
+    0xFFFFFFFF, 0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000, 0x7F7FFFFF,
+    0xFF7FFFFF, 0x3F000000, 0xBF000000, 0x3FC00000, 0x40200000, 0x3F800001, 0x3F7FFFFF, 0x4B000001,
+    0x4F000000, 0xCF000000, 0x5F000000, 0x40490FDB, 0xC2FE0000, 0x43E00000, 0x1E3CE508, 0x477FF000};
+static const uint64_t double_edges[32] = {0,
+                                          0x8000000000000000,
+                                          0x3FF0000000000000,
+                                          0xBFF0000000000000,
+                                          0x7FF0000000000000,
+                                          0xFFF0000000000000,
+                                          0x7FF8000000000000,
+                                          0x7FF0000000000001,
+                                          0xFFFFFFFFFFFFFFFF,
+                                          0x0000000000000001,
+                                          0x8000000000000001,
+                                          0x000FFFFFFFFFFFFF,
+                                          0x800FFFFFFFFFFFFF,
+                                          0x0010000000000000,
+                                          0x8010000000000000,
+                                          0x7FEFFFFFFFFFFFFF,
+                                          0xFFEFFFFFFFFFFFFF,
+                                          0x3FE0000000000000,
+                                          0xBFE0000000000000,
+                                          0x3FF8000000000000,
+                                          0x4004000000000000,
+                                          0x3FF0000000000001,
+                                          0x3FEFFFFFFFFFFFFF,
+                                          0x4330000000000001,
+                                          0x41E0000000000000,
+                                          0xC1E0000000000000,
+                                          0x43E0000000000000,
+                                          0x400921FB54442D18,
+                                          0x47EFFFFFE0000000,
+                                          0x3810000000000000,
+                                          0x36A0000000000000,
+                                          0x41F0000000000000};
+static const uint16_t half_edges[32] = {0x0000, 0x8000, 0x3C00, 0xBC00, 0x7C00, 0xFC00, 0x7E00, 0x7C01,
+                                        0xFFFF, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400, 0x8400, 0x7BFF,
+                                        0xFBFF, 0x3800, 0xB800, 0x3E00, 0x4100, 0x3C01, 0x3BFF, 0x6400,
+                                        0x5F00, 0x4248, 0x2E66, 0x1400, 0x7800, 0xF800, 0x0002, 0x07FF};
+static const uint16_t brain_edges[32] = {0x0000, 0x8000, 0x3F80, 0xBF80, 0x7F80, 0xFF80, 0x7FC0, 0x7F81,
+                                         0xFFFF, 0x0001, 0x8001, 0x007F, 0x807F, 0x0080, 0x8080, 0x7F7F,
+                                         0xFF7F, 0x3F00, 0xBF00, 0x3FC0, 0x4020, 0x3F81, 0x3F7F, 0x4B00,
+                                         0x4F00, 0x4049, 0xC2FE, 0x43E0, 0x1E3C, 0x7E80, 0x0002, 0x00FF};
 
 uint64_t conform_random(uint64_t *state) {
     *state += 0x9E3779B97F4A7C15u;

@@ -35,8 +35,8 @@ static long double exact_of(const struct conform_form *form, long double a, long
     static const struct {
         const char *opcode;
         long double (*function)(long double);
-    } rows[] = {{"rcp", inverse},  {"sqrt", sqrtl}, {"rsqrt", inverse_root}, {"ex2", exp2l},
-                {"lg2", log2l},    {"sin", sinl},   {"cos", cosl},           {"tanh", tanhl}};
+    } rows[] = {{"rcp", inverse}, {"sqrt", sqrtl}, {"rsqrt", inverse_root}, {"ex2", exp2l},
+                {"lg2", log2l},   {"sin", sinl},   {"cos", cosl},           {"tanh", tanhl}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(form->words[0], rows[i].opcode) == 0) return rows[i].function(a);
     return a / b;
@@ -68,7 +68,8 @@ static void judge_value(const struct conform_form *form, struct conform_error *e
     bool ftz = conform_has(form, "ftz"), quotient = strcmp(form->words[0], "div") == 0;
     long double a = (long double)conform_value(format, a_bits), b = (long double)conform_value(format, b_bits),
                 got = (long double)conform_value(format, bits), key = quotient ? fabsl(b) : a;
-    long double normal = ldexpl(1, format->least + format->fraction), largest = (long double)conform_value(format, format->largest);
+    long double normal = ldexpl(1, format->least + format->fraction),
+                largest = (long double)conform_value(format, format->largest);
     if (!isfinite(a) || (quotient && !isfinite(b)) || !(key > bound->least && key < bound->most)) return;
     if (ftz && (fabsl(a) < normal || (quotient && fabsl(b) < normal))) return;
     long double exact = exact_of(form, a, b), off = fabsl(got - exact);
@@ -85,8 +86,8 @@ static void judge_pairs(const struct conform_form *form, const struct conform_in
     const struct conform_format *format = conform_format_of(form->last);
     for (size_t i = 0; i < count; i++)
         for (unsigned at = 0; at < form->last->bits; at += format->bits)
-            judge_value(form, error, i, conform_low(in[i].a >> at, format->bits), conform_low(in[i].b >> at, format->bits),
-                        conform_low(out[i].d[0] >> at, format->bits));
+            judge_value(form, error, i, conform_low(in[i].a >> at, format->bits),
+                        conform_low(in[i].b >> at, format->bits), conform_low(out[i].d[0] >> at, format->bits));
 }
 
 void conform_note_sum(struct conform_error *error, const struct conform_format *format, size_t i, uint64_t bits,

@@ -1,5 +1,5 @@
-/* conform_list.c - the rows of conform_*.def, each expanded to its forms: every choice of its pattern. May call: nothing
- * but the tables and the references that they name. */
+/* conform_list.c - the rows of conform_*.def, each expanded to its forms: every choice of its pattern. May call:
+ * nothing but the tables and the references that they name. */
 #include "conform_rows.h"
 
 #include "command.h"
@@ -36,12 +36,12 @@ static const struct conform_row rows[] = {
 };
 
 static const struct conform_type types[] = {
-    {"b8", 16, 8, 'b'},      {"u8", 16, 8, 'u'},       {"s8", 16, 8, 's'},      {"b16", 16, 16, 'b'},
-    {"u16", 16, 16, 'u'},    {"s16", 16, 16, 's'},     {"b32", 32, 32, 'b'},    {"u32", 32, 32, 'u'},
-    {"s32", 32, 32, 's'},    {"b64", 64, 64, 'b'},     {"u64", 64, 64, 'u'},    {"s64", 64, 64, 's'},
-    {"f16", 16, 16, 'f'},    {"bf16", 16, 16, 'f'},    {"f32", 32, 32, 'f'},    {"f64", 64, 64, 'f'},
-    {"tf32", 32, 32, 'f'},   {"f16x2", 32, 32, 'x'},   {"bf16x2", 32, 32, 'x'}, {"u16x2", 32, 32, 'x'},
-    {"s16x2", 32, 32, 'x'},  {"e4m3x2", 16, 16, 'x'},  {"e5m2x2", 16, 16, 'x'}, {"pred", 1, 0, 'p'},
+    {"b8", 16, 8, 'b'},     {"u8", 16, 8, 'u'},      {"s8", 16, 8, 's'},      {"b16", 16, 16, 'b'},
+    {"u16", 16, 16, 'u'},   {"s16", 16, 16, 's'},    {"b32", 32, 32, 'b'},    {"u32", 32, 32, 'u'},
+    {"s32", 32, 32, 's'},   {"b64", 64, 64, 'b'},    {"u64", 64, 64, 'u'},    {"s64", 64, 64, 's'},
+    {"f16", 16, 16, 'f'},   {"bf16", 16, 16, 'f'},   {"f32", 32, 32, 'f'},    {"f64", 64, 64, 'f'},
+    {"tf32", 32, 32, 'f'},  {"f16x2", 32, 32, 'x'},  {"bf16x2", 32, 32, 'x'}, {"u16x2", 32, 32, 'x'},
+    {"s16x2", 32, 32, 'x'}, {"e4m3x2", 16, 16, 'x'}, {"e5m2x2", 16, 16, 'x'}, {"pred", 1, 0, 'p'},
 };
 
 const struct conform_type *conform_type_find(const char *name) {
@@ -109,8 +109,7 @@ void conform_form_make(struct conform_form *form, const struct conform_row *row,
 }
 
 static void add_form(struct conform_list *list, const struct conform_row *row, const char *instruction) {
-    if (list->count % 64 == 0)
-        list->forms = must(realloc(list->forms, (list->count + 64) * sizeof *list->forms));
+    if (list->count % 64 == 0) list->forms = must(realloc(list->forms, (list->count + 64) * sizeof *list->forms));
     name_form(&list->forms[list->count++], row, instruction);
 }
 

@@ -31,12 +31,14 @@ static void take_types(struct conform_matrix *m, const char *const *types, unsig
 /* A load or store names one type; its kernel in the table takes the others so. */
 static void complete(struct conform_matrix *m, const char *type, bool factor) {
     if (factor)
-        m->a = m->b = type, m->c = m->d = type[0] == 's' || type[0] == 'u' ? "s32" : strcmp(type, "f64") == 0 ? type : "f32";
+        m->a = m->b = type, m->c = m->d = type[0] == 's' || type[0] == 'u' ? "s32"
+                                          : strcmp(type, "f64") == 0       ? type
+                                                                           : "f32";
     else
         m->c = m->d = type, m->a = m->b = strcmp(type, "s32") == 0   ? "s8"
-                                        : strcmp(type, "f64") == 0 ? type
-                                        : m->k == 8                ? "tf32"
-                                                                   : "f16";
+                                          : strcmp(type, "f64") == 0 ? type
+                                          : m->k == 8                ? "tf32"
+                                                                     : "f16";
 }
 
 bool conform_matrix_of(const struct conform_form *form, struct conform_matrix *m) {
@@ -67,8 +69,8 @@ static const struct conform_format *format_of(const char *type) {
     static const struct {
         const char *type;
         const struct conform_format *format;
-    } rows[] = {{"f16", &conform_f16}, {"bf16", &conform_bf16}, {"e4m3", &conform_e4m3},
-                {"e5m2", &conform_e5m2}, {"f64", &conform_f64}, {"f32", &conform_f32}, {"tf32", &conform_f32}};
+    } rows[] = {{"f16", &conform_f16}, {"bf16", &conform_bf16}, {"e4m3", &conform_e4m3}, {"e5m2", &conform_e5m2},
+                {"f64", &conform_f64}, {"f32", &conform_f32},   {"tf32", &conform_f32}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(type, rows[i].type) == 0) return rows[i].format;
     return NULL;
@@ -241,7 +243,8 @@ bool ref_wgmma(const struct conform_form *form, const struct conform_in *in, str
 
 /* One product of bytes, 8 columns. */
 bool ref_wgmma_bytes(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
-    const struct conform_matrix m = {.m = 64, .n = 8, .k = 32, .a = "s8", .b = "s8", .c = "s32", .d = "s32", .group = true};
+    const struct conform_matrix m = {
+        .m = 64, .n = 8, .k = 32, .a = "s8", .b = "s8", .c = "s32", .d = "s32", .group = true};
     struct group_operands operands;
     read_group(form, &m, in, &operands);
     for (unsigned t = 0; t < CONFORM_THREADS; t++)

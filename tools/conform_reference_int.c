@@ -52,8 +52,9 @@ bool ref_mul(const struct conform_form *form, const struct conform_in *in, struc
     unsigned bits = type->bits, result = conform_has(form, "wide") ? 2 * bits : bits;
     wide_unsigned product = (wide_unsigned)number(in->a, type) * (wide_unsigned)number(in->b, type);
     wide v = type->kind == 's' ? (wide)product : 0;
-    uint64_t part = conform_has(form, "hi") ? (uint64_t)(type->kind == 's' ? (wide_unsigned)(v >> bits) : product >> bits)
-                                            : (uint64_t)product;
+    uint64_t part = conform_has(form, "hi")
+                        ? (uint64_t)(type->kind == 's' ? (wide_unsigned)(v >> bits) : product >> bits)
+                        : (uint64_t)product;
     if (is(form, "mad")) {
         if (conform_has(form, "sat"))
             part = (uint64_t)clamped((wide)conform_signed(part, 32) + conform_signed(in->c, 32), 32, true);

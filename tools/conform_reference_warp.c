@@ -90,7 +90,12 @@ bool ref_redux(const struct conform_form *form, const struct conform_in *in, str
     for (unsigned l = 1; l < LANES; l++) {
         uint32_t w = (uint32_t)in[l].a | (how > 2 ? (uint32_t)in[l].b : 0);
         bool below = is_signed ? (int32_t)w < (int32_t)v : w < v;
-        v = how == 0 ? v + w : how == 1 ? (below ? w : v) : how == 2 ? (below ? v : w) : how == 3 ? v & w : how == 4 ? v | w : v ^ w;
+        v = how == 0   ? v + w
+            : how == 1 ? (below ? w : v)
+            : how == 2 ? (below ? v : w)
+            : how == 3 ? v & w
+            : how == 4 ? v | w
+                       : v ^ w;
     }
     for (unsigned l = 0; l < LANES; l++)
         leaves(&out[l], v, 0, 0, 0);

@@ -45,7 +45,7 @@ static void print_recorded(const struct conform_outcome *o, FILE *to) {
 
 static void print_one(const struct conform_outcome *o, FILE *to) {
     static const char *const recorded[] = {"no recorded data", "recorded for another text or other inputs",
-                                           "as recorded", "not as recorded"};
+                                           "recorded, but damaged", "as recorded", "not as recorded"};
     switch (o->run) {
     case NOT_RUN:
         fprintf(to, "  %s: not run\n", o->name);
@@ -70,6 +70,7 @@ static void print_one(const struct conform_outcome *o, FILE *to) {
                 recorded[o->recorded]);
     }
     if (o->recorded == RECORDED_OTHER) print_recorded(o, to);
+    if (o->recorded == RECORDED_DAMAGED) fprintf(to, "  %s: its recorded data is damaged\n", o->name);
 }
 
 /* ---- families of approximations ---- */
@@ -99,10 +100,9 @@ static void add_family(struct table *table, const struct conform_report *report,
 }
 
 static void print_families(const struct conform_report *report, FILE *to) {
-    static const struct column columns[] = {{"family", "family"},   {"snippets", "snippets"},
-                                            {"results", "results"}, {"rounded", "rounded right"},
-                                            {"error", "error"},     {"allowed", "allowed"},
-                                            {"unit", "unit"},       {"manual", "PTX ISA"}};
+    static const struct column columns[] = {
+        {"family", "family"}, {"snippets", "snippets"}, {"results", "results"}, {"rounded", "rounded right"},
+        {"error", "error"},   {"allowed", "allowed"},   {"unit", "unit"},       {"manual", "PTX ISA"}};
     struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
     bool any = false;
     for (size_t i = 0; i < report->count; i++) {
@@ -124,7 +124,7 @@ static void print_families(const struct conform_report *report, FILE *to) {
 /* ---- counts ---- */
 struct counts {
     size_t run, exact, exact_right, approximate, within, refused, broke, left;
-    size_t recorded[4], recorded_exact, recorded_exact_same;
+    size_t recorded[CONFORM_RECORDED], recorded_exact, recorded_exact_same;
 };
 
 static struct counts count_all(const struct conform_report *report) {
@@ -152,16 +152,18 @@ static struct counts count_all(const struct conform_report *report) {
 
 static void print_recorded_counts(const struct conform_report *report, const struct counts *n, FILE *to) {
     if (report->golden == NULL) {
-        fprintf(to, "recorded: no recorded data for any snippet (on an H200: dcpk check device --device cuda:0 --record "
-                    "conformance_h200.txt)\n");
+        fprintf(to,
+                "recorded: no recorded data for any snippet (on an H200: dcpk check device --device cuda:0 --record "
+                "conformance_h200.txt)\n");
         return;
     }
     fprintf(to, "recorded: %s: %s\n", report->path, conform_golden_device(report->golden));
-    fprintf(to, "  %zu of %zu snippets are as recorded to the last bit; of the %zu that the manual defines to the bit, %zu\n",
-            n->recorded[RECORDED_SAME], n->recorded[RECORDED_SAME] + n->recorded[RECORDED_OTHER], n->recorded_exact,
-            n->recorded_exact_same);
-    if (n->recorded[NOT_RECORDED] > 0)
-        fprintf(to, "  %zu snippets have no recorded data\n", n->recorded[NOT_RECORDED]);
+    fprintf(
+        to,
+        "  %zu of %zu snippets are as recorded to the last bit; of the %zu that the manual defines to the bit, %zu\n",
+        n->recorded[RECORDED_SAME], n->recorded[RECORDED_SAME] + n->recorded[RECORDED_OTHER], n->recorded_exact,
+        n->recorded_exact_same);
+    if (n->recorded[NOT_RECORDED] > 0) fprintf(to, "  %zu snippets have no recorded data\n", n->recorded[NOT_RECORDED]);
     if (n->recorded[OF_ANOTHER_TEXT] > 0)
         fprintf(to, "  %zu snippets were recorded for another text or other inputs: no data for them\n",
                 n->recorded[OF_ANOTHER_TEXT]);

@@ -2,16 +2,16 @@
  *
  * A body finds: A B C X (64 bits of its input), a b c x (the low words), ha hb hc hx (the low halves); I, its input's
  * address, J, that of the CTA's first input; S, its slot of 64 bytes of global memory, R, the CTA's first: both hold a
- * copy of the input; t (thread), l (lane), z (block); and where the row says SHARED: T, its slot of shared memory with a
- * copy of the input (tile is the first), tile[16384], of which the slots are the first half, bars[8] of 8 bytes; MAPPED:
- * M, the address of a tensor map over the CTA's inputs. It leaves D E F G, d e f g, hd he hf hg or p q r s, which are
- * zero before. Its own: k m n o (32 bits), K L N P (64), hk hl, predicates u v.
+ * copy of the input; t (thread), l (lane), z (block); and where the row says SHARED: T, its slot of shared memory with
+ * a copy of the input (tile is the first), tile[16384], of which the slots are the first half, bars[8] of 8 bytes;
+ * MAPPED: M, the address of a tensor map over the CTA's inputs. It leaves D E F G, d e f g, hd he hf hg or p q r s,
+ * which are zero before. Its own: k m n o (32 bits), K L N P (64), hk hl, predicates u v.
  *
- * Tokens: $i the instruction; $t its last type; $m bits of that size; $d $e $f and $a $b $c $x by size of the first and of the last type; $1
- * $2 $3 $4 a b c x by the first type; $w and $W: d and c of twice the size of the last type; $V $U vectors of d e f g
- * and a b c x (.v2, .v4; without: d, a) of the last type. Of matrices: $l and $k the first and the second layout; $p K,
- * L or m: the address of a warp's slots in the space; wgmma: $L the registers of D, $Z zeroes in them, $H what they come
- * to in d e f g; $O where B begins in tile, $M the other bits of its descriptor. */
+ * Tokens: $i the instruction; $t its last type; $m bits of that size; $d $e $f and $a $b $c $x by size of the first and
+ * of the last type; $1 $2 $3 $4 a b c x by the first type; $w and $W: d and c of twice the size of the last type; $V $U
+ * vectors of d e f g and a b c x (.v2, .v4; without: d, a) of the last type. Of matrices: $l and $k the first and the
+ * second layout; $p K, L or m: the address of a warp's slots in the space; wgmma: $L the registers of D, $Z zeroes in
+ * them, $H what they come to in d e f g; $O where B begins in tile, $M the other bits of its descriptor. */
 #include "conform_product.h"
 
 #include "command.h"
@@ -90,7 +90,7 @@ static void add_matrix_token(struct text *text, const struct conform_form *form,
         add_layout(text, form, token == 'k');
         return;
     case 'p':
-        add_string(text, conform_has(form, "shared")                               ? "m"
+        add_string(text, conform_has(form, "shared")                                 ? "m"
                          : conform_has(form, "global") || conform_has(form, "store") ? "K"
                                                                                      : "L");
         return;
@@ -194,18 +194,17 @@ static const char in_shared[] =
     "st.shared.v2.u64 [T], {A, B}; st.shared.v2.u64 [T+16], {C, X}; st.shared.v2.u64 [T+32], {D, E};\n"
     "st.shared.v2.u64 [T+48], {F, G}; bar.sync 0;\n";
 
-static const char variables[] =
-    ".const .align 16 .b32 constants[4] = {0x01020304, 0x85868788, 0x3F800000, 7};\n"
-    ".global .align 16 .b32 numbers[4] = {0x01020304, 0x85868788, 0x3F800000, 7};\n"
-    ".func (.param .b32 back) doubled(.param .b32 it) {\n"
-    ".reg .b32 v; ld.param.b32 v, [it]; add.u32 v, v, v; st.param.b32 [back], v; ret; }\n"
+static const char variables[] = ".const .align 16 .b32 constants[4] = {0x01020304, 0x85868788, 0x3F800000, 7};\n"
+                                ".global .align 16 .b32 numbers[4] = {0x01020304, 0x85868788, 0x3F800000, 7};\n"
+                                ".func (.param .b32 back) doubled(.param .b32 it) {\n"
+                                ".reg .b32 v; ld.param.b32 v, [it]; add.u32 v, v, v; st.param.b32 [back], v; ret; }\n"
 #define SAME(type, bits)                                                                                               \
     ".func (.param ." type " back) same_" type "(.param ." type " it) {\n"                                             \
     ".reg .b" bits " v; ld.param." type " v, [it]; st.param." type " [back], v; ret; }\n"
     SAME("b32", "32") SAME("b64", "64") SAME("f32", "32") SAME("f64", "64")
 #undef SAME
-    ".func (.param .b64 back) joined(.param .align 8 .b8 it[8]) {\n"
-    ".reg .b64 v; ld.param.b64 v, [it]; st.param.b64 [back], v; ret; }\n";
+        ".func (.param .b64 back) joined(.param .align 8 .b8 it[8]) {\n"
+        ".reg .b64 v; ld.param.b64 v, [it]; st.param.b64 [back], v; ret; }\n";
 
 static const char *zeroes(char out) {
     return out == 'l'   ? "mov.u64 D, 0; mov.u64 E, 0; mov.u64 F, 0; mov.u64 G, 0;\n"
