@@ -148,7 +148,7 @@ static enum exit_code run(const struct command_line *line) {
     struct conform_list list = conform_list_make();
     struct chosen chosen = choose(line, &list);
     dcpk_device_words words;
-    dcpk_device_options wish;
+    dcpk_device_options wish = {.size = sizeof wish, .kind = "cpu"};
     enum exit_code code = EXIT_DONE;
     if (chosen.count == 0)
         code = usage_error(line, "no snippet's name holds '%s': --list names them", line->words[1]);

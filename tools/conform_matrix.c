@@ -43,9 +43,9 @@ static void complete(struct conform_matrix *m, const char *type, bool factor) {
 
 bool conform_matrix_of(const struct conform_form *form, struct conform_matrix *m) {
     static const char listed[] = " f16 bf16 e4m3 e5m2 s8 u8 tf32 f64 f32 s32 ";
-    const char *types[4];
+    const char *types[4] = {"", "", "", ""};
     unsigned count = 0;
-    *m = (struct conform_matrix){.group = strcmp(form->words[0], "wgmma") == 0};
+    *m = (struct conform_matrix){.a = "", .b = "", .c = "", .d = "", .group = strcmp(form->words[0], "wgmma") == 0};
     if (!m->group && strcmp(form->words[0], "wmma") != 0) return false;
     for (unsigned i = 1; i < form->word_count; i++) {
         char word[32];

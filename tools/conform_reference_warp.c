@@ -19,7 +19,7 @@ static bool less(const struct conform_in *in) {
 bool ref_shuffle(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     int width = strcmp(form->row->tag, "width 8") == 0 ? 8 : LANES;
     for (int l = 0; l < LANES; l++) {
-        int first = l / width * width, last = first + width - 1, by = (int)(in[l].b & 31), from = l;
+        int first = l / width * width, last = first + width - 1, by = (int)(in[l].b & 31), from;
         bool within = true;
         switch (conform_which(form, "up down bfly idx")) {
         case 0:
