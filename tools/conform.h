@@ -75,6 +75,12 @@ struct conform_type {
     char kind;      /* u s b: integers; f: floating; x: packed */
 };
 
+struct conform_memo { /* of conform_which: which list, what came of it */
+    const char *list;
+    int at;
+};
+enum { CONFORM_MEMOS = 16 };
+
 struct conform_form {
     char name[CONFORM_NAME];        /* instruction, a blank and the tag where there is one */
     char instruction[CONFORM_NAME]; /* opcode with modifiers and types */
@@ -85,6 +91,7 @@ struct conform_form {
     const struct conform_type *first, *last;
     unsigned vector; /* 1, 2, 4: .v2, .v4 */
     char out;
+    struct conform_memo memos[CONFORM_MEMOS];
 };
 
 /* conform_list.c: every form, in an order that only additions change. */
@@ -96,6 +103,7 @@ struct conform_list conform_list_make(void);
 void conform_list_free(struct conform_list *list);
 /* One form of a row, which keeps its place: it points into itself. */
 void conform_form_make(struct conform_form *form, const struct conform_row *row, const char *instruction);
+/* word, list: texts that stay as they are. */
 bool conform_has(const struct conform_form *form, const char *word);
 /* The n-th of the words that is one of list ("a b c"), or -1: which of the list's words the form has. */
 int conform_which(const struct conform_form *form, const char *list);

@@ -8,7 +8,8 @@
  *   z  as i, but never zero in any of the widths
  *   f d h b  f32, f64, pairs of f16, of bf16: each edge with each, then random ones, half of them near each other
  *   F  f32: every sign and exponent with some fractions, ends and middles of the range
- *   H  every 16-bit pattern; in another order above it
+ *   H  every 16-bit pattern; in another order above it (first operand of every cvt from 16-bit integers)
+ *   B  every 8-bit pattern, random bits above it (of every cvt from 8-bit integers)
  *   U  every upper half with the lower halves 0, 1, 7FFF, 8000, FFFF
  *   u  every upper half with one of these
  *   m  packed numbers for products: finite, most near 1
@@ -133,6 +134,8 @@ static char by_type(const struct conform_type *type) {
 static char letter_of(const struct conform_form *form, unsigned operand) {
     const char *inputs = form->row->inputs;
     char letter = operand < strlen(inputs) ? inputs[operand] : 't';
+    bool small = form->last != NULL && form->last->memory <= 16 && strchr("usb", form->last->kind) != NULL;
+    if (operand == 0 && small && strcmp(form->words[0], "cvt") == 0) return form->last->memory == 8 ? 'B' : 'H';
     if (letter == 't') return by_type(form->last);
     if (letter == '1') return by_type(form->first);
     return letter;
@@ -251,6 +254,8 @@ static uint64_t value(const struct conform_form *form, char letter, size_t i, un
         return sweep(i, r);
     case 'H': /* another order for each operand */
         return (o == 0 ? i : i * 40503 + i / CONFORM_HALVES + o) % 65536 | (i * 24989 + 17) % 65536 << 16;
+    case 'B':
+        return (r & ~UINT64_C(0xFF)) | (i & 0xFF);
     case 'U': /* the order of b visits all of them, too */
         i = o == 0 ? i : (i * 77777 + 12345) % CONFORM_UPPERS;
         return (uint64_t)(i / 5) << 16 | lower[i % 5];

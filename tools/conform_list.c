@@ -50,13 +50,7 @@ const struct conform_type *conform_type_find(const char *name) {
     return NULL;
 }
 
-bool conform_has(const struct conform_form *form, const char *word) {
-    for (unsigned i = 1; i < form->word_count; i++)
-        if (strcmp(form->words[i], word) == 0) return true;
-    return false;
-}
-
-int conform_which(const struct conform_form *form, const char *list) {
+static int find_word(const struct conform_form *form, const char *list) {
     int at = 0;
     for (const char *word = list; *word != '\0'; at++) {
         size_t length = strcspn(word, " ");
@@ -65,6 +59,20 @@ int conform_which(const struct conform_form *form, const char *list) {
         word += length + (word[length] == ' ');
     }
     return -1;
+}
+
+/* References ask the same for every input. */
+int conform_which(const struct conform_form *form, const char *list) {
+    const struct conform_memo *known = &form->memos[(uintptr_t)list / 8 % CONFORM_MEMOS];
+    if (known->list == list) return known->at;
+    struct conform_memo *memo = (struct conform_memo *)(uintptr_t)known; /* forms are made without const */
+    memo->at = find_word(form, list);
+    memo->list = list;
+    return memo->at;
+}
+
+bool conform_has(const struct conform_form *form, const char *word) {
+    return conform_which(form, word) >= 0;
 }
 
 /* ---- one form ---- */
