@@ -116,6 +116,19 @@ START_TEST(wrong_uses_are_refused) {
 }
 END_TEST
 
+/* A driver that takes no PTX stands for hardware: what it refuses it was asked for. */
+START_TEST(hardware_is_never_asked_for_multicast_memory) {
+    sh("mkdir fake && cp $(dirname $dcpk)/tests/libfakecuda.so fake/libcuda.so.1");
+    expect_code(0);
+    sh("LD_LIBRARY_PATH=$PWD/fake FAKE_DRIVER='devices=1' $dcpk check device multimem add.u16 --device cuda:0 "
+       "--verbose");
+    expect_code(1);
+    expect_in(last.out, "  add.u16: refused: ");
+    expect_in(last.out, "  multimem.st.global.u32: not run\n");
+    ck_assert_msg(strstr(last.out, "multimem.st.global.u32: refused") == NULL, "%s", last.out);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("check_command");
     TCase *tc = tcase_create("check_command");
@@ -124,6 +137,7 @@ int main(void) {
     tcase_add_test(tc, the_cpu_device_computes_what_ptx_defines);
     tcase_add_test(tc, snippets_are_listed);
     tcase_add_test(tc, a_recording_is_replayed_and_a_change_in_it_is_found);
+    tcase_add_test(tc, hardware_is_never_asked_for_multicast_memory);
     tcase_add_test(tc, wrong_uses_are_refused);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

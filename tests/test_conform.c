@@ -83,7 +83,7 @@ END_TEST
 START_TEST(a_fault_a_refusal_and_a_hang_cost_one_snippet_each) {
     static const int which[] = {UNKNOWN, GOOD, FAULTS, GOOD, ENDLESS, BEHIND};
     struct conform_apart how = plain();
-    how.limit_s = 2;
+    how.limit_s = 1;
     how.jobs = (unsigned)_i;
     run(&how, which, 6, NULL);
     ck_assert_int_eq(outcomes[0].run, REFUSED);
@@ -91,7 +91,7 @@ START_TEST(a_fault_a_refusal_and_a_hang_cost_one_snippet_each) {
     ck_assert_int_eq(outcomes[2].run, BROKE);
     ck_assert_msg(strstr(outcomes[2].why, "0x40") != NULL, "%s", outcomes[2].why);
     ck_assert_int_eq(outcomes[4].run, BROKE);
-    ck_assert_msg(strstr(outcomes[4].why, "killed after 2 s") != NULL, "%s", outcomes[4].why);
+    ck_assert_msg(strstr(outcomes[4].why, "killed after 1 s") != NULL, "%s", outcomes[4].why);
     for (int i = 1; i < 6; i += 2)
         ck_assert_msg(outcomes[i].run == RAN && outcomes[i].differing == 0, "%d: %d %s", i, outcomes[i].run,
                       outcomes[i].why);

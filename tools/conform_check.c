@@ -32,6 +32,17 @@ static void compare_reference(const struct conform_form *form, const struct conf
     free(open);
 }
 
+/* How far what was recorded is off: results as a device would have left them. */
+static void judge_recorded(const struct conform_form *form, const struct conform_in *in,
+                           const struct conform_record *record, size_t count, struct conform_outcome *o) {
+    struct conform_out *out = must(calloc(count, sizeof *out));
+    size_t each = record->count / count;
+    for (size_t i = 0; i < record->count; i++)
+        out[i / each].d[i % each] = record->recorded[i];
+    o->recorded_judged = conform_errors(form, in, out, count, &o->recorded_error);
+    free(out);
+}
+
 static void compare(const struct conform_check *check, const struct conform_form *form, const struct conform_in *in,
                     struct conform_out *out, size_t count, struct conform_outcome *o) {
     o->count = count;
@@ -41,7 +52,10 @@ static void compare(const struct conform_check *check, const struct conform_form
     if (o->judged) o->samples[0] = (struct conform_sample){.number = worst, .input = in[worst], .got = out[worst]};
     if (check->golden == NULL && check->recording == NULL) return;
     struct conform_record record = conform_record_of(form, conform_identity(form, in, count), out, count);
+    if (o->judged && record.whole) record.recorded = must(malloc(record.count * sizeof *record.recorded));
     o->recorded = conform_golden_compare(check->golden, &record, &o->difference);
+    if (record.recorded != NULL && o->recorded >= RECORDED_SAME) judge_recorded(form, in, &record, count, o);
+    free(record.recorded);
     if (check->recording != NULL) conform_recording_add(check->recording, &record);
     free((void *)record.results);
 }

@@ -26,6 +26,8 @@ struct conform_outcome {
     struct conform_sample samples[CONFORM_SAMPLES]; /* the first that differ, or the worst of an approximation */
     bool judged;                                    /* error holds how far it is off */
     struct conform_error error;
+    bool recorded_judged; /* recorded_error holds how far what was recorded is off */
+    struct conform_error recorded_error;
     enum conform_recorded recorded;
     struct conform_difference difference;
 };

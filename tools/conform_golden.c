@@ -266,6 +266,7 @@ static bool compare_whole(const struct entry *entry, const struct conform_record
     for (size_t i = 0; i < record->count; i++) {
         if (!next_result(&at, record->bits, &recorded)) return false;
         recorded &= record->bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << record->bits) - 1;
+        if (record->recorded != NULL) record->recorded[i] = recorded;
         if (recorded == record->results[i]) continue;
         if (d->differing++ == 0) d->input = i, d->recorded = recorded;
         if (!record->floating || !is_finite(recorded, record->bits) || !is_finite(record->results[i], record->bits))
@@ -333,5 +334,5 @@ struct conform_record conform_record_of(const struct conform_form *form, uint64_
                                            : form->last != NULL ? form->last->bits
                                                                 : 32,
                                    .whole = whole,
-                                   .floating = flags & APPROX || tensor};
+                                   .floating = !tensor || strcmp(form->first->name, "f32") == 0};
 }

@@ -32,6 +32,7 @@ struct conform_record {
     size_t count;
     unsigned bits;
     bool whole, floating;
+    uint64_t *recorded; /* NULL, or room for `count`: what was recorded, of kind w */
 };
 enum conform_recorded conform_golden_compare(const struct conform_golden *golden, const struct conform_record *record,
                                              struct conform_difference *difference);
