@@ -82,7 +82,7 @@ START_TEST(a_recording_is_replayed_and_a_change_in_it_is_found) {
     expect_code(0);
     sh("$dcpk check device add.u32 --against other.txt");
     expect_code(1);
-    expect_in(last.out, "  add.u32: input 0 gives another result than was recorded");
+    expect_in(last.out, "  add.u32: 1 results are not the recorded ones\n    input 0: a b c x = ");
     sh("sed -E '/^add\\.u32\\t/ s/.$//' it.txt >other.txt; $dcpk check device add.u32 --against other.txt");
     expect_code(1);
     expect_in(last.out, "  add.u32: its recorded data is damaged");
@@ -91,7 +91,9 @@ START_TEST(a_recording_is_replayed_and_a_change_in_it_is_found) {
     expect_code(0);
     sh("$dcpk check device ex2.approx.ftz.f32 --against other.txt --verbose");
     expect_code(0);
-    expect_in(last.out, "results are not the recorded ones");
+    expect_in(last.out, " results are not the recorded ones, by ");
+    expect_in(last.out, "    input 0: a b c x = 0");
+    expect_in(last.out, ": left 3f800000, recorded 3\n");
     /* of another text */
     sh("sed -E '/^add\\.u32\\t/ s/\\t[^\\t]+/\\t00000000000/' it.txt >other.txt; $dcpk check device add.u32 --against "
        "other.txt");

@@ -187,13 +187,26 @@ static bool hear(struct crew *crew, struct worker *w) {
     return whole;
 }
 
+/* Waits for a process that has ended, or was killed; false: it is still there after a while, stuck in a driver. */
+static bool gone(pid_t pid, int *state) {
+    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+    for (int i = 0; i < 2000; i++) {
+        if (waitpid(pid, state, WNOHANG) == pid) return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 /* The process is gone, or is put to an end; what it was at is marked, and the next one begins behind it. */
 static dcpk_status replace(struct crew *crew, struct worker *w, bool hangs) {
     int state = 0;
     if (hangs) kill(w->pid, SIGKILL);
     close(w->from);
-    waitpid(w->pid, &state, 0);
+    pid_t pid = w->pid;
     w->pid = 0;
+    if (!gone(pid, &state))
+        return tool_fail(crew->error, DCPK_E_DRIVER, "process %ld does not end: %s stays in the driver", (long)pid,
+                         w->next < w->end ? crew->forms[w->next]->name : "the last snippet");
     if (w->failed) return DCPK_E_DRIVER;
     if (w->begun && w->next < w->end) {
         struct conform_outcome *o = &crew->outcomes[w->next++];
@@ -215,7 +228,7 @@ static void stop(struct crew *crew) {
         if (crew->workers[i].pid == 0) continue;
         kill(crew->workers[i].pid, SIGKILL);
         close(crew->workers[i].from);
-        waitpid(crew->workers[i].pid, NULL, 0);
+        (void)gone(crew->workers[i].pid, &(int){0});
     }
 }
 
@@ -233,9 +246,9 @@ static dcpk_status listen_to_all(struct crew *crew) {
         if (count == 0) return DCPK_OK;
         poll(polled, count, 500);
         for (nfds_t i = 0; i < count; i++) {
-            bool gone = polled[i].revents != 0 && !hear(crew, who[i]);
-            bool hangs = !gone && now() - who[i]->heard > (double)crew->apart->limit_s;
-            dcpk_status status = gone || hangs ? replace(crew, who[i], hangs) : DCPK_OK;
+            bool ended = polled[i].revents != 0 && !hear(crew, who[i]);
+            bool hangs = !ended && now() - who[i]->heard > (double)crew->apart->limit_s;
+            dcpk_status status = ended || hangs ? replace(crew, who[i], hangs) : DCPK_OK;
             if (status != DCPK_OK) return status;
         }
     }

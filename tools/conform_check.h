@@ -30,6 +30,7 @@ struct conform_outcome {
     struct conform_error recorded_error;
     enum conform_recorded recorded;
     struct conform_difference difference;
+    struct conform_sample changed; /* the first input whose result is not the recorded one; wanted: of kind w */
 };
 
 struct conform_check {

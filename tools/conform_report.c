@@ -22,12 +22,12 @@ static void print_values(const char *what, const uint64_t *values, size_t count,
         fprintf(to, " %llx", (unsigned long long)values[i]);
 }
 
-static void print_sample(const struct conform_sample *sample, bool referred, FILE *to) {
+static void print_sample(const struct conform_sample *sample, const char *wanted, FILE *to) {
     const uint64_t values[4] = {sample->input.a, sample->input.b, sample->input.c, sample->input.x};
     fprintf(to, "    input %zu: ", sample->number);
     print_values("a b c x =", values, 4, to);
     print_values(": left", sample->got.d, 4, to);
-    if (referred) print_values(", must be", sample->wanted.d, 4, to);
+    if (wanted != NULL) print_values(wanted, sample->wanted.d, 4, to);
     fprintf(to, "\n");
 }
 
@@ -36,12 +36,12 @@ static void print_recorded(const struct conform_outcome *o, FILE *to) {
     char distance[64] = "";
     if (d->ulps > 0) snprintf(distance, sizeof distance, ", by %.0f ulp at most", d->ulps);
     fprintf(to, "  %s: ", o->name);
-    if (d->differing == 0)
-        fprintf(to, "differs from what was recorded for several inputs\n");
-    else if (approximate(o))
-        fprintf(to, "%zu results are not the recorded ones%s\n", d->differing, distance);
-    else
-        fprintf(to, "input %zu gives another result than was recorded\n", d->input);
+    if (d->differing == 0) {
+        fprintf(to, "several results are not the recorded ones\n");
+        return;
+    }
+    fprintf(to, "%zu results are not the recorded ones%s\n", d->differing, distance);
+    print_sample(&o->changed, approximate(o) ? ", recorded" : NULL, to);
 }
 
 static void print_one(const struct conform_outcome *o, FILE *to) {
@@ -61,11 +61,11 @@ static void print_one(const struct conform_outcome *o, FILE *to) {
     if (o->differing > 0) {
         fprintf(to, "  %s: %zu of %zu results are not the reference's\n", o->name, o->differing, o->count);
         for (size_t i = 0; i < o->differing && i < CONFORM_SAMPLES; i++)
-            print_sample(&o->samples[i], true, to);
+            print_sample(&o->samples[i], ", must be", to);
     } else if (o->judged && o->error.beyond > 0) {
         fprintf(to, "  %s: %zu of %zu results are beyond %g %s, by %g at most\n", o->name, o->error.beyond,
                 o->error.judged, o->error.bound->bound, unit_of(o->error.bound->measure), o->error.largest);
-        print_sample(&o->samples[0], false, to);
+        print_sample(&o->samples[0], NULL, to);
     } else if (!conform_outcome_bad(o)) {
         fprintf(to, "  %s: %s, %s\n", o->name, o->referred ? "as the reference" : "within its bound",
                 recorded[o->recorded]);

@@ -39,9 +39,10 @@ enum conform_rounding conform_rounding_of(const struct conform_form *form);
     R(pairs)                                                                                                           \
     R(mul)                                                                                                             \
     R(mul24)                                                                                                           \
-    R(div) R(extreme) R(sign) R(sad) R(logic) R(shift) R(funnel) R(lop3_96) R(lop3_more) R(bfe) R(bfi) R(brev)         \
-        R(count) R(prmt) R(szext) R(bmsk) R(dot) R(carry_add) R(carry_sub) R(carry_mad) R(carry_madc) R(setp) R(set)   \
-            R(selp) R(slct) R(mov) R(mov_constant) R(mov_pack) R(mov_pred) R(logic_pred) R(float) R(float_extreme)     \
+    R(div)                                                                                                             \
+    R(extreme) R(sign) R(sad) R(logic) R(shift) R(funnel) R(lop3_96) R(lop3_more) R(bfe) R(bfi) R(brev) R(count)       \
+        R(prmt) R(szext) R(bmsk) R(dot) R(carry_add) R(carry_sub) R(carry_mad) R(carry_madc) R(setp) R(set) R(selp)    \
+            R(slct) R(mov) R(mov_constant) R(mov_pack) R(mov_pred) R(logic_pred) R(float) R(float_extreme)             \
                 R(float_sign) R(half) R(testp) R(cvt_whole) R(cvt_to_whole) R(cvt_from_whole) R(cvt_float) R(cvt_tf32) \
                     R(cvt_pair) R(cvt_unpair) R(load) R(load_param) R(load_constant) R(load_indexed) R(store)          \
                         R(atomic) R(reduction) R(slot_word) R(space) R(stored_word) R(shuffle) R(vote) R(vote_half)    \
