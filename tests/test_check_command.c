@@ -24,14 +24,14 @@ static void setup(void) {
 /* The numbers behind a text of the last output. */
 static void numbers_behind(const char *text, const char *format, unsigned long *a, unsigned long *b) {
     const char *at = strstr(last.out, text);
-    ck_assert_msg(at != NULL, "no '%s' in:\n%s", text, last.out);
+    ck_assert_msg(at != NULL, "no '%s' in:\n%.2000s", text, last.out);
     ck_assert_msg(sscanf(at + strlen(text), format, a, b) == 2, "%s", at);
 }
 
 START_TEST(the_cpu_device_computes_what_ptx_defines) {
     unsigned long right, all, within, judged;
     sh("$dcpk check device");
-    expect_code(0);
+    ck_assert_msg(last.code == 0, "exit code %d\n%.2000s%.500s", last.code, last.out, last.err);
     numbers_behind("defined to the bit: ", "%lu of %lu", &right, &all);
     ck_assert_uint_eq(right, all);
     ck_assert_uint_ge(all, LEAST);
@@ -41,13 +41,16 @@ START_TEST(the_cpu_device_computes_what_ptx_defines) {
     static const char *const families[] = {"rcp.approx", "rsqrt.approx", "ex2.approx",
                                            "lg2.approx", "mma.sync",     "wgmma"};
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-        expect_in(last.out, families[i]);
+        ck_assert_msg(strstr(last.out, families[i]) != NULL, "no line of %s", families[i]);
     if (golden[0] == '\0') {
         printf("skipped: no results of an H200 in tests/golden/conformance_h200.txt to compare with\n");
         return;
     }
-    expect_in(last.out, "H200");
-    numbers_behind("that the manual defines to the bit, ", "%lu%lu", &right, &all);
+    /* what is defined to the bit is what the H200 left, but for the few that may not run there */
+    ck_assert_msg(strstr(last.out, "H200") != NULL, "the golden data is not an H200's");
+    numbers_behind("to the last bit; of the ", "%lu that the manual defines to the bit, %lu", &judged, &right);
+    ck_assert_uint_eq(right, judged);
+    ck_assert_uint_ge(judged + 8, all);
 }
 END_TEST
 

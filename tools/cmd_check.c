@@ -17,7 +17,7 @@ static const struct option_row options[] = {
     [OPT_DEVICE] = {"device", 'd', "cpu|cuda|cuda:N", "where to run (cpu)"},
     [OPT_RECORD] = {"record", 0, "FILE", "also write what this device leaves"},
     [OPT_AGAINST] = {"against", 0, "FILE",
-                     "recorded results to compare with (conformance_h200.txt of the installation)"},
+                     "recorded results to compare with (golden/conformance_h200.txt, which comes with dcpk)"},
     [OPT_LIST] = {"list", 0, NULL, "print the snippets and run nothing"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, "a line for every snippet"},
 };
