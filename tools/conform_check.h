@@ -8,7 +8,7 @@
 
 enum conform_run { NOT_RUN, RAN, REFUSED, BROKE }; /* REFUSED: the device cannot load it; BROKE: it faulted */
 
-enum { CONFORM_SAMPLES = 3 };
+enum { CONFORM_SAMPLES = 24, CONFORM_SHOWN = 3 }; /* shown: without --verbose */
 struct conform_sample {
     size_t number; /* of the input */
     struct conform_in input;

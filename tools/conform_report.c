@@ -44,7 +44,7 @@ static void print_recorded(const struct conform_outcome *o, FILE *to) {
     print_sample(&o->changed, approximate(o) ? ", recorded" : NULL, to);
 }
 
-static void print_one(const struct conform_outcome *o, FILE *to) {
+static void print_one(const struct conform_outcome *o, size_t shown, FILE *to) {
     static const char *const recorded[] = {"no recorded data", "recorded for another text or other inputs",
                                            "recorded, but damaged", "as recorded", "not as recorded"};
     switch (o->run) {
@@ -60,7 +60,7 @@ static void print_one(const struct conform_outcome *o, FILE *to) {
     }
     if (o->differing > 0) {
         fprintf(to, "  %s: %zu of %zu results are not the reference's\n", o->name, o->differing, o->count);
-        for (size_t i = 0; i < o->differing && i < CONFORM_SAMPLES; i++)
+        for (size_t i = 0; i < o->differing && i < shown; i++)
             print_sample(&o->samples[i], ", must be", to);
     } else if (o->judged && o->error.beyond > 0) {
         fprintf(to, "  %s: %zu of %zu results are beyond %g %s, by %g at most\n", o->name, o->error.beyond,
@@ -182,7 +182,8 @@ bool conform_report_print(const struct conform_report *report, FILE *to) {
     bool good = true;
     for (size_t i = 0; i < report->count; i++) {
         bool bad = conform_outcome_bad(&report->outcomes[i]);
-        if (bad || report->verbose) print_one(&report->outcomes[i], to);
+        if (bad || report->verbose)
+            print_one(&report->outcomes[i], report->verbose ? CONFORM_SAMPLES : CONFORM_SHOWN, to);
         good = good && !bad;
     }
     fprintf(to, "device: %s\n%zu snippets, %zu run", report->device, report->count, n.run);
