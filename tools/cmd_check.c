@@ -125,8 +125,8 @@ static enum exit_code check(const struct command_line *line, const struct chosen
                                 .record = line->values[OPT_RECORD] != NULL,
                                 .jobs = jobs_of(wish, chosen->count),
                                 .limit_s = LIMIT_S};
-    if (code == EXIT_DONE &&
-        conform_apart_run(&how, chosen->forms, chosen->count, outcomes, name, &recording, &error) != DCPK_OK) {
+    if (code == EXIT_DONE && conform_apart_run(&how, chosen->forms, chosen->count, outcomes, name,
+                                               how.record ? &recording : NULL, &error) != DCPK_OK) {
         complain_error(&error);
         code = EXIT_MISSING;
     }

@@ -277,9 +277,9 @@ dcpk_status conform_apart_run(const struct conform_apart *apart, const struct co
     for (size_t i = 0; i < count; i++)
         outcomes[i] = (struct conform_outcome){.name = forms[i]->name, .flags = forms[i]->row->flags};
     dcpk_status status = run_crew(&crew, count);
-    if (apart->record) conform_recording_begin(recording, name);
+    if (recording != NULL) conform_recording_begin(recording, name);
     for (size_t i = 0; i < count; i++) {
-        if (apart->record && crew.records[i] != NULL) conform_recording_append(recording, crew.records[i]);
+        if (recording != NULL && crew.records[i] != NULL) conform_recording_append(recording, crew.records[i]);
         free(crew.records[i]);
     }
     free(crew.records);

@@ -16,8 +16,8 @@ struct conform_apart {
 };
 
 /* Runs count forms: outcomes[i] of forms[i]; what the device is called in name; with record, everything recorded in
- * recording, whose text is the caller's to free. An error: the device cannot be opened, or the system has no process
- * for it. */
+ * recording (else NULL is right for it), whose text is the caller's to free. An error: the device cannot be opened, or
+ * the system has no process for it. */
 dcpk_status conform_apart_run(const struct conform_apart *apart, const struct conform_form *const *forms, size_t count,
                               struct conform_outcome *outcomes, char name[CONFORM_DEVICE_NAME],
                               struct conform_recording *recording, dcpk_error *error);

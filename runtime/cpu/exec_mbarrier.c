@@ -210,8 +210,9 @@ int op_mbarrier_arrive(struct exec *x, const struct op *o, u32 m) {
     return world_adverse(x->world) ? RUN_STOP : RUN_NEXT;
 }
 
-/* cp.async.mbarrier.arrive: what the thread has begun lands here and now, which is a moment that the ISA permits, so the
- * arrival comes here, too. Without noinc (sub 0) it follows on its own increment of the pending count: no change. */
+/* cp.async.mbarrier.arrive: what the thread has begun lands here and now, which is a moment that the ISA permits, so
+ * the arrival comes here, too. Without noinc (sub 0) it follows on its own increment of the pending count: no change.
+ */
 int op_copy_mbarrier(struct exec *x, const struct op *o, u32 m) {
     static const struct op all = {.sub = 1};
     u64 address[WARP];
