@@ -223,13 +223,6 @@ bool ref_true(const struct conform_form *form, const struct conform_in *in, stru
     return true;
 }
 
-bool ref_all_ones(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
-    (void)form, (void)in;
-    for (unsigned i = 0; i < CONFORM_CLUSTER * CONFORM_THREADS; i++)
-        leaves(&out[i], 1, 0, 0, 0);
-    return true;
-}
-
 static uint32_t special(const char *name, unsigned thread, unsigned rank, unsigned cluster) {
     unsigned lane = thread % LANES, ctas = CONFORM_FEW / CONFORM_THREADS;
     uint32_t eq = 1u << lane;

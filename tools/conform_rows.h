@@ -44,7 +44,6 @@ conform_reference ref_add, ref_pairs, ref_mul, ref_mul24, ref_div, ref_extreme, 
     ref_neighbour, ref_one, ref_ldmatrix, ref_stmatrix, ref_mma, ref_branch, ref_loop, ref_choice, ref_twice, ref_leave,
     ref_word, ref_special, ref_true, ref_far, ref_far_upper, ref_barrier_vote, ref_copy, ref_pending, ref_far_copied,
     ref_record, ref_record_b, ref_tensor, ref_peer, ref_peer_rank, ref_peer_load, ref_peer_store, ref_peer_atomic,
-    ref_peer_record, ref_first_record, ref_fns, ref_vabsdiff4, ref_set_pair, ref_joined, ref_wmma, ref_wgmma,
-    ref_wgmma_bytes, ref_all_ones;
+    ref_first_record, ref_fns, ref_vabsdiff4, ref_set_pair, ref_joined, ref_wmma, ref_wgmma, ref_wgmma_bytes;
 
 #endif
