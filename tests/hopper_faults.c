@@ -51,7 +51,7 @@ const struct layer_fault hopper_faults[] = {
      BY_SCHEDULE,
      {{"lib/hopper_few.lua", "    share(a, most)\n|   bar.sync       1, 128;\n", "    share(a, most)\n"}}},
     {"a warp's sums lie where maxima are still read",
-     LONG,
+     SHORT,
      BY_SCHEDULE,
      {{"lib/hopper_few.lua",
        "|   bar.sync       1, 128;                              // maxima of the last tile have been read\n", ""}}},
