@@ -99,6 +99,15 @@ u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, un
 }
 
 /* ---- operands ---- */
+void want_operands(struct loader *l, const struct insn *insn, unsigned least, unsigned most) {
+    unsigned have = insn->operand_count;
+    if (have >= least && have <= most) return;
+    if (least == most) insn_fail(l, insn, "%u operand%s expected, not %u", least, least == 1 ? " is" : "s are", have);
+    insn_fail(l, insn,
+              most == least + 1 ? "%u or %u operands are expected, not %u" : "%u to %u operands are expected, not %u",
+              least, most, have);
+}
+
 static u64 variable_offset(const struct loader *l, const struct variable *v) {
     if (!v->external) return v->offset;
     u64 align = l->dynamic_align > 16 ? l->dynamic_align : 16;
