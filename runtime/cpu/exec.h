@@ -137,7 +137,16 @@ struct code {
      */
     const u32 *watched, *watches;
     op_fn *const *inner;
+    struct spares *spares;
 };
+
+/* Memory of warps that are done, for the next ones of the function: all of one size, which malloc would hand back to
+ * the host and take anew with every CTA. Freed with the module. */
+struct spares {
+    void *first; /* each begins with the next one's address */
+    size_t bytes, count;
+};
+void spares_free(struct spares *spares);
 
 struct group {
     u32 pc, mask;

@@ -27,6 +27,33 @@ static void set_pinned(struct exec *x) {
     }
 }
 
+/* ---- memory ---- */
+enum { SPARE_MOST = 1 << 25 }; /* bytes of a function */
+
+static void *take(struct spares *s, size_t bytes) {
+    void *at = s->first;
+    if (!at) return aligned_alloc(SLOT_BYTES, bytes);
+    memcpy(&s->first, at, sizeof s->first);
+    s->count--;
+    return at;
+}
+
+static void give_back(struct warp *warp) {
+    struct spares *s = ((const struct code *)warp->cta->grid->fn->code)->spares;
+    if (s->count >= SPARE_MOST / s->bytes) {
+        free(warp);
+        return;
+    }
+    memcpy(warp, &s->first, sizeof s->first);
+    s->first = warp;
+    s->count++;
+}
+
+void spares_free(struct spares *s) {
+    while (s->first)
+        free(take(s, 0));
+}
+
 /* One block: struct warp, struct exec, predicates, registers, local memory. */
 static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads) {
     const struct ptx_function *fn = cta->grid->fn;
@@ -34,7 +61,8 @@ static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads) 
     size_t head = (sizeof(struct warp) + sizeof(struct exec) + code->predicates * sizeof(u32) + SLOT_BYTES - 1) &
                   ~(size_t)(SLOT_BYTES - 1);
     size_t registers = (size_t)code->slots * SLOT_BYTES, local = (size_t)fn->local_bytes * WARP;
-    u8 *at = aligned_alloc(SLOT_BYTES, (head + registers + local + SLOT_BYTES - 1) & ~(size_t)(SLOT_BYTES - 1));
+    code->spares->bytes = (head + registers + local + SLOT_BYTES - 1) & ~(size_t)(SLOT_BYTES - 1);
+    u8 *at = take(code->spares, code->spares->bytes);
     if (!at) return NULL;
     memset(at, 0, head + registers + local);
     struct warp *warp = (void *)at;
@@ -84,7 +112,7 @@ void cta_end(struct cta *cta) {
     copies_free(cta);
     wgmma_free(cta);
     for (unsigned i = 0; cta->warps && i < cta->warp_count; i++)
-        free(cta->warps[i]);
+        give_back(cta->warps[i]);
     free(cta->warps);
     free(cta->shared);
     free(cta->exec);
