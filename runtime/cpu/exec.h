@@ -132,12 +132,12 @@ struct code {
     const struct line_source *lines;
     const struct shared_name *shared; /* newest first */
     unsigned op_count, extra_count, constant_bytes, pinned_count, slots, predicates;
+    struct spares *spares;
     bool async_reads; /* some operation reads shared memory through the async proxy */
     /* of kernels with wgmma (exec_wgmma_watch.c): of each operation the first of its watches, what it runs behind them
      */
     const u32 *watched, *watches;
     op_fn *const *inner;
-    struct spares *spares;
 };
 
 /* Memory of warps that are done, for the next ones of the function: all of one size, which malloc would hand back to
