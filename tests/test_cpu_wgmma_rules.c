@@ -77,10 +77,10 @@ static const char *const allowed[] = {
     /* the wait of one warp of four, passed on by an mbarrier to a warp of another warpgroup */
     READY
     "setp.ge.u32 q, t, 128; @q bra OTHER;" FENCE GO DONE
-    "@p mbarrier.arrive.shared.b64 X, [bar]; bra OVER; OTHER: " WAIT_FOR("bar") "st.shared.u32 [tile+64], t; OVER:",
+    "@p mbarrier.arrive.shared.b64 X, [bar]; bra OVER; OTHER: " WAIT_FOR("bar") "st.shared.u32 [tile+64], a3; OVER:",
     /* the same by a named barrier, and by bar.arrive */
     READY "setp.ge.u32 q, t, 128; @q bra OTHER;" FENCE GO DONE
-          "bar.arrive 3, 256; bra OVER; OTHER: bar.sync 3, 256; st.shared.u32 [tile+64], t; OVER:",
+          "bar.arrive 3, 256; bra OVER; OTHER: bar.sync 3, 256; st.shared.u32 [tile+64], a3; OVER:",
     /* and to another CTA of the cluster */
     CLUSTER "@q bra OTHER;" FENCE GO DONE MEET "bra OVER; OTHER: " MEET
             "@p st.shared::cluster.u32 [far+64], t; OVER: " MEET,
