@@ -138,6 +138,7 @@ struct code {
      */
     const u32 *watched, *watches;
     op_fn *const *inner;
+    const struct undefined *undefined; /* exec_undefined.h; NULL: not known */
 };
 
 /* Memory of warps that are done, for the next ones of the function: all of one size, which malloc would hand back to
@@ -197,7 +198,7 @@ struct exec {
     struct wgmma_warp *wgmma;           /* NULL before the first wgmma */
     struct checker *checker;            /* the memory checker's, of the CTA (exec_check.h); NULL: off */
     const struct op *doing;             /* for it: the access under way */
-    u32 *defined;                       /* likewise: lanes in which a watched register has been written (exec_undefined.c) */
+    struct definition *defined;         /* likewise: of its watched registers (exec_undefined.h) */
 };
 
 static inline void note_touch(struct exec *x, const struct op *o, bool store, enum space space, u64 address) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <runtime/cpu/bits.h>
 #include <runtime/cpu/exec_check.h>
+#include <runtime/cpu/exec_undefined.h>
 
 /* ---- life ---- */
 /* CTAs of a cluster share their order: the first one makes it. */
@@ -25,18 +26,24 @@ bool check_begin(struct cta *cta) {
     c->order = order_of(cta, block[0] * block[1] * block[2]);
     if (!c->order) return false;
     c->order->users++;
+    c->crowd_slots = cta->warp_count + 1;
     c->first = cta->rank * cta->warp_count * WARP;
     c->known = calloc(bits_bytes(cta->shared_bytes), 1);
     c->cells = calloc(cta->shared_bytes / 4 + 8, sizeof *c->cells);
-    for (unsigned w = 0; w < cta->warp_count; w++)
+    bool good = c->known && c->cells;
+    for (unsigned w = 0; w < cta->warp_count; w++) {
         exec_of(cta, w)->checker = c;
-    return c->known && c->cells;
+        good = good && undefined_begin(exec_of(cta, w));
+    }
+    return good;
 }
 
 void check_end(struct cta *cta) {
     struct barriers *state = cta->exec;
     struct checker *c = state ? state->checker : NULL;
     if (!c) return;
+    for (unsigned w = 0; w < cta->warp_count; w++)
+        free(exec_of(cta, w)->defined);
     for (unsigned i = 0; c->order && i < WGMMA_PLACES; i++)
         order_drop(c->order, &c->gates[i]);
     for (u32 i = 0; state->async && i < state->async->barrier_count; i++) {
@@ -47,6 +54,7 @@ void check_end(struct cta *cta) {
     free(c->known);
     free(c->cells);
     free(c->records);
+    free(c->crowds);
     free(c);
     state->checker = NULL;
 }

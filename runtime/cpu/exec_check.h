@@ -41,6 +41,12 @@ struct cell { /* of 4 bytes of shared memory */
     u64 write, read;
     u32 lanes; /* of the warp that read */
     u32 more;  /* first of further records + 1, 0 none */
+    u32 crowd; /* number of the crowd that reads it, 0 none */
+    u32 unused;
+};
+struct slot { /* of a crowd: of each warp of the CTA what it read; the first one is the crowd's head */
+    u64 stamp;
+    u32 lanes, next; /* head: lanes are the warps that are in, next the next free crowd */
 };
 struct record {
     u64 stamp;
@@ -55,7 +61,9 @@ struct checker { /* of a CTA */
     struct cell *cells;
     struct record *records;
     u32 record_count, record_capacity, record_free; /* record_free: + 1 */
-    struct clocks *gates[WGMMA_PLACES];             /* of barriers: what those who have arrived brought */
+    struct slot *crowds;
+    u32 crowd_count, crowd_capacity, crowd_free, crowd_slots;
+    struct clocks *gates[WGMMA_PLACES]; /* of barriers: what those who have arrived brought */
 };
 
 static inline struct checker *checker_of(const struct cta *cta) {

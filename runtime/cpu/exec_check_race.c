@@ -9,6 +9,7 @@
 #include <runtime/cpu/bits.h>
 #include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_ops.h>
+#include <runtime/cpu/exec_undefined.h>
 
 enum { STRONG = 1 << 4, KIND = 5, THREAD = 7, PC = 21, CLOCK = 40, BYTES = 15, PC_MOST = (1 << 19) - 1 };
 #define THREADS_MOST (1u << (PC - THREAD))
@@ -206,6 +207,81 @@ static void keep(struct checker *c, struct cell *cell, u64 stamp, u32 lanes, boo
     cell->more = number;
 }
 
+/* ---- crowds: many warps read what nobody writes ---- */
+static struct slot *crowd_at(const struct checker *c, u32 number) {
+    return c->crowds + (size_t)(number - 1) * c->crowd_slots;
+}
+
+static u32 new_crowd(struct checker *c) {
+    u32 number = c->crowd_free;
+    if (number) {
+        c->crowd_free = crowd_at(c, number)->next;
+        return number;
+    }
+    if (c->crowd_count == c->crowd_capacity) {
+        u32 capacity = c->crowd_capacity ? 2 * c->crowd_capacity : 64;
+        struct slot *grown = realloc(c->crowds, (size_t)capacity * c->crowd_slots * sizeof *grown);
+        if (!grown) {
+            c->order->blind = true;
+            return 0;
+        }
+        c->crowds = grown;
+        c->crowd_capacity = capacity;
+    }
+    number = ++c->crowd_count;
+    crowd_at(c, number)->lanes = 0;
+    return number;
+}
+
+static void end_crowd(struct checker *c, struct cell *cell) {
+    struct slot *head = crowd_at(c, cell->crowd);
+    head->lanes = 0;
+    head->next = c->crowd_free;
+    c->crowd_free = cell->crowd;
+    cell->crowd = 0;
+}
+
+/* Keeps a read beside the newest. */
+static void keep_read(struct checker *c, struct cell *cell, u64 stamp, u32 lanes) {
+    u32 warp = thread_in(stamp) / WARP - c->first / WARP;
+    bool plain = (stamp & BYTES) == BYTES && !(stamp & STRONG) && kind_in(stamp) != BY_GROUP;
+    if (!plain || warp >= c->crowd_slots - 1) {
+        keep(c, cell, stamp, lanes, false);
+        return;
+    }
+    if (!cell->crowd && !(cell->crowd = new_crowd(c))) return;
+    struct slot *head = crowd_at(c, cell->crowd), *slot = head + 1 + warp;
+    if (head->lanes >> warp & 1) {
+        bool alike = !((slot->stamp ^ stamp) & WHO);
+        if (alike) lanes |= slot->lanes;
+        if (slot->lanes & ~lanes || kind_in(slot->stamp) != kind_in(stamp))
+            keep(c, cell, slot->stamp, slot->lanes, false);
+    }
+    head->lanes |= 1u << warp;
+    slot->stamp = stamp;
+    slot->lanes = lanes;
+}
+
+static bool crowd_permits(const struct by *by, struct cell *cell, u32 word, unsigned bytes) {
+    const struct slot *head = crowd_at(by->c, cell->crowd);
+    u32 lane;
+    FOR_LANES(w, head->lanes)
+    if (clashes(by, head[1 + w].stamp, head[1 + w].lanes, bytes, &lane))
+        return race(by, head[1 + w].stamp, lane, false, word);
+    return true;
+}
+
+/* Those that stay become records. */
+static void leave_crowd(const struct by *by, struct cell *cell, unsigned bytes) {
+    u32 number = cell->crowd;
+    const u32 warps = crowd_at(by->c, number)->lanes;
+    FOR_LANES(w, warps) {
+        const struct slot slot = crowd_at(by->c, number)[1 + w];
+        if (slot.stamp & BYTES & ~bytes) keep(by->c, cell, slot.stamp & ~(u64)bytes, slot.lanes, false);
+    }
+    end_crowd(by->c, cell);
+}
+
 static bool chain_permits(const struct by *by, const struct cell *cell, u32 word, unsigned bytes) {
     u32 lane;
     for (u32 i = cell->more; i; i = records(by->c, i)->next) {
@@ -233,8 +309,7 @@ static inline void note_read(const struct by *by, struct cell *cell, unsigned by
         cell->read |= bytes;
         return;
     }
-    if (old && (old & ~now & BYTES || !is_known(by, old, cell->lanes, &lane)))
-        keep(by->c, cell, old, cell->lanes, false);
+    if (old && (old & ~now & BYTES || !is_known(by, old, cell->lanes, &lane))) keep_read(by->c, cell, old, cell->lanes);
     cell->read = now;
     cell->lanes = lanes;
 }
@@ -272,6 +347,8 @@ static inline bool write_word(const struct by *by, struct cell *cell, u32 word, 
         return race(by, cell->write, lane, true, word);
     if (clashes(by, cell->read, cell->lanes, bytes, &lane)) return race(by, cell->read, lane, false, word);
     if (cell->more && !chain_permits(by, cell, word, bytes)) return false;
+    if (cell->crowd && !crowd_permits(by, cell, word, bytes)) return false;
+    if (cell->crowd) leave_crowd(by, cell, bytes);
     if (bytes != BYTES || by->stamp & STRONG) {
         note_partial(by, cell, bytes);
         return true;
@@ -312,7 +389,9 @@ bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, u
     if (o->order != ORDER_WEAK) check_acquire(x, o, m);
     FOR_LANES(l, m) {
         u64 offset = address[l] - SHARED_BASE;
-        if (bits_run(by.c->known, offset, bytes) != bytes) return check_known(x, l, cta, offset, bytes);
+        if (bits_run(by.c->known, offset, bytes) != bytes &&
+            !undefined_loaded(x, o, l, bits_get(by.c->known, offset, bytes), address[l]))
+            return check_known(x, l, cta, offset, bytes);
         by.knows = know[l];
         by.lane = l;
         by.thread = thread + l;
@@ -331,9 +410,11 @@ bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, 
     by.op = o;
     by.address = address;
     by.lanes = m;
+    const u32 vague = undefined_lanes(x, o);
     FOR_LANES(l, m) {
         u64 offset = address[l] - SHARED_BASE;
         bits_put(by.c->known, offset, bytes, true);
+        if (vague >> l & 1) bits_clear(by.c->known, offset, undefined_stored(x, o, l));
         by.knows = know[l];
         by.lane = l;
         by.thread = thread + l;

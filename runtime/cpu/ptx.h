@@ -87,6 +87,13 @@ struct name_scope {
     bool hidden; /* of a caller, while its callee is read */
 };
 
+struct register_range { /* of one declaration, for names in messages */
+    const struct register_range *next;
+    struct text name;
+    u32 first, count; /* vregs */
+    bool range;
+};
+
 /* ---- instructions ---- */
 enum operand_kind {
     O_REG,
@@ -140,6 +147,8 @@ struct function {
     struct insn **insns;
     u32 insn_count, insn_capacity;
     u32 *slots; /* of each vreg: byte offset, or predicate index */
+    u8 *unset;  /* of each vreg: some path reads it and has not written it; NULL: not known */
+    const struct register_range *ranges;
     struct pinned *pinned;
     unsigned pinned_count, pinned_capacity;
     u8 *constants;
@@ -325,4 +334,5 @@ encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, enco
     encode_mapa, encode_cluster_barrier, encode_setmaxnreg, encode_bulk, encode_bulk_group, encode_prefetch_map,
     encode_fence_map, encode_wgmma, encode_wgmma_group, encode_wmma, encode_wmma_memory;
 void encode_wgmma_guards(struct loader *l); /* when the function is encoded */
+void encode_undefined_guards(struct loader *l); /* then this */
 #endif

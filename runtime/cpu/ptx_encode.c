@@ -269,6 +269,7 @@ void encode_function(struct loader *l, struct function *f) {
         c->where[i] = (struct where){insn->line, (u32)(insn->text.at - l->module->source), insn->text.length};
     }
     encode_wgmma_guards(l);
+    encode_undefined_guards(l);
     c->ops[f->insn_count] = (struct op){.run = run_off_end, .guard = NO_GUARD}; /* the end is an exit */
     c->where[f->insn_count] = (struct where){l->token.line, 0, 0};
     c->spares = load_take(l, sizeof *c->spares);

@@ -61,6 +61,9 @@ void parse_registers(struct loader *l) {
             f->vregs = load_grow(l, f->vregs, f->vreg_capacity, sizeof *f->vregs, &f->vreg_capacity);
         for (u64 i = 0; i < count; i++)
             f->vregs[f->vreg_count++] = (struct vreg){type.kind, type.bits};
+        struct register_range *range = load_take(l, sizeof *range);
+        *range = (struct register_range){f->ranges, name, s->first, s->count, s->range};
+        f->ranges = range;
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }

@@ -111,7 +111,8 @@ function hopper.barriers(a)
   end
 end
 
--- Before the wait: the pair's barriers are there; the maps are on their way.
+-- The pair's barriers are there; the maps are on their way; and where there is a box, the word that thread 0 left: after it, else before
+-- the wait.
 function hopper.arrive(a)
   if shape.pair > 1 or a.boxed and shape.share > 1 then
 |   barrier.cluster.arrive.aligned;

@@ -151,12 +151,15 @@ local function main(alone, box)
   hopper_bounds.open(a)
   local b = not alone and box.open("mla_decode", false)
   hopper.barriers(a)
-  hopper.arrive(a)
+  if not b then hopper.arrive(a) end
   pdl.wait()
   pdl.launch_dependents()
   hopper_load.ask(a)
   local out = label "out"
-  if b then read_box(a, b, box) end
+  if b then
+    read_box(a, b, box)
+    hopper.arrive(a)                                    -- what the others read of CTA 0 lies before
+  end
   hopper_bounds.find(a, b)
   hopper.meet(a)
   if b then leave_if_dead(a, out) end
