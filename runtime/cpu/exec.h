@@ -132,7 +132,7 @@ struct code {
     const struct line_source *lines;
     const struct shared_name *shared; /* newest first */
     unsigned op_count, extra_count, constant_bytes, pinned_count, slots, predicates;
-    struct spares *spares;
+    struct spares *spares; /* SPARE_KINDS of them */
     bool async_reads; /* some operation reads shared memory through the async proxy */
     /* of kernels with wgmma (exec_wgmma_watch.c): of each operation the first of its watches, what it runs behind them
      */
@@ -141,12 +141,15 @@ struct code {
     const struct undefined *undefined; /* exec_undefined.h; NULL: not known */
 };
 
-/* Memory of warps that are done, for the next ones of the function: all of one size, which malloc would hand back to
- * the host and take anew with every CTA. Freed with the module. */
+/* exec_spare.c: blocks of memory between one CTA of a function and the next; what they hold is lost. */
 struct spares {
-    void *first; /* each begins with the next one's address */
-    size_t bytes, count;
+    struct spare *first;
+    size_t bytes;
 };
+enum { SPARE_WARP, SPARE_SHARED, SPARE_CELLS, SPARE_CROWDS, SPARE_KINDS }; /* the lists of a function */
+void *spare_take(struct spares *spares, size_t bytes);  /* aligned to a slot; NULL: out of memory */
+void *spare_any(struct spares *spares, size_t *bytes); /* of any size; NULL: there is none */
+void spare_give(struct spares *spares, void *block, size_t bytes);
 void spares_free(struct spares *spares);
 
 struct group {

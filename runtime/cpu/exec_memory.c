@@ -146,11 +146,13 @@ static bool load_plain(struct exec *x, const struct op *o, u32 m, const u64 *add
     struct span span;
     struct plain plain;
     const u8 *from[WARP];
-    if (o->order != ORDER_WEAK || (x->checker && o->flags & (F_INPUT | F_NC)) || !span_of(address, m, bytes, &span) ||
+    const bool input = x->checker && o->flags & (F_INPUT | F_NC);
+    if (o->order != ORDER_WEAK || !span_of(address, m, bytes, &span) || (input && !span.linear) ||
         !world_plain(x->world, x->warp, span.low, span.bytes, false, &plain))
         return false;
     if (x->checker && plain.written && bits_run(plain.written, plain.first, span.bytes) < span.bytes) FOR_LANES(l, m)
     if (bits_run(plain.written, plain.first + (address[l] - span.low), bytes) < bytes) return false;
+    if (input) world_read_input(x->world, x->warp, span.low, span.bytes, o->flags & F_INPUT);
     if (span.linear) {
         registers_load_linear(x, o, plain.at);
         return true;

@@ -28,43 +28,29 @@ static void set_pinned(struct exec *x) {
 }
 
 /* ---- memory ---- */
-enum { SPARE_MOST = 1 << 25 }; /* bytes of a function */
-
-static void *take(struct spares *s, size_t bytes) {
-    void *at = s->first;
-    if (!at) return aligned_alloc(SLOT_BYTES, bytes);
-    memcpy(&s->first, at, sizeof s->first);
-    s->count--;
-    return at;
+static struct spares *spares_of(const struct cta *cta, unsigned kind) {
+    return &((const struct code *)cta->grid->fn->code)->spares[kind];
 }
 
-static void give_back(struct warp *warp) {
-    struct spares *s = ((const struct code *)warp->cta->grid->fn->code)->spares;
-    if (s->count >= SPARE_MOST / s->bytes) {
-        free(warp);
-        return;
-    }
-    memcpy(warp, &s->first, sizeof s->first);
-    s->first = warp;
-    s->count++;
+/* Of a warp: its head; all. */
+static size_t head_bytes(const struct code *code) {
+    return (sizeof(struct warp) + sizeof(struct exec) + code->predicates * sizeof(u32) + SLOT_BYTES - 1) &
+           ~(size_t)(SLOT_BYTES - 1);
 }
 
-void spares_free(struct spares *s) {
-    while (s->first)
-        free(take(s, 0));
+static size_t warp_bytes(const struct cta *cta) {
+    const struct ptx_function *fn = cta->grid->fn;
+    const struct code *code = fn->code;
+    return head_bytes(code) + (size_t)code->slots * SLOT_BYTES + (size_t)fn->local_bytes * WARP;
 }
 
 /* One block: struct warp, struct exec, predicates, registers, local memory. */
 static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads) {
-    const struct ptx_function *fn = cta->grid->fn;
-    const struct code *code = fn->code;
-    size_t head = (sizeof(struct warp) + sizeof(struct exec) + code->predicates * sizeof(u32) + SLOT_BYTES - 1) &
-                  ~(size_t)(SLOT_BYTES - 1);
-    size_t registers = (size_t)code->slots * SLOT_BYTES, local = (size_t)fn->local_bytes * WARP;
-    code->spares->bytes = (head + registers + local + SLOT_BYTES - 1) & ~(size_t)(SLOT_BYTES - 1);
-    u8 *at = take(code->spares, code->spares->bytes);
+    const struct code *code = cta->grid->fn->code;
+    size_t head = head_bytes(code), registers = (size_t)code->slots * SLOT_BYTES, bytes = warp_bytes(cta);
+    u8 *at = spare_take(spares_of(cta, SPARE_WARP), bytes);
     if (!at) return NULL;
-    memset(at, 0, head + registers + local);
+    memset(at, 0, bytes);
     struct warp *warp = (void *)at;
     struct exec *x = (void *)(at + sizeof *warp);
     warp->cta = cta;
@@ -90,7 +76,8 @@ int cta_start(struct cta *cta) {
     unsigned threads = g->block[0] * g->block[1] * g->block[2];
     unsigned count = (threads + WARP - 1) / WARP;
     cta->shared_bytes = g->fn->static_shared + g->dynamic_shared;
-    cta->shared = cta->shared_bytes ? calloc(1, cta->shared_bytes) : NULL;
+    cta->shared = cta->shared_bytes ? spare_take(spares_of(cta, SPARE_SHARED), cta->shared_bytes) : NULL;
+    if (cta->shared) memset(cta->shared, 0, cta->shared_bytes);
     cta->warps = calloc(count ? count : 1, sizeof *cta->warps);
     cta->exec = calloc(1, sizeof(struct barriers));
     if ((cta->shared_bytes && !cta->shared) || !cta->warps || !cta->exec) goto fail;
@@ -112,9 +99,9 @@ void cta_end(struct cta *cta) {
     copies_free(cta);
     wgmma_free(cta);
     for (unsigned i = 0; cta->warps && i < cta->warp_count; i++)
-        give_back(cta->warps[i]);
+        spare_give(spares_of(cta, SPARE_WARP), cta->warps[i], warp_bytes(cta));
     free(cta->warps);
-    free(cta->shared);
+    spare_give(spares_of(cta, SPARE_SHARED), cta->shared, cta->shared_bytes);
     free(cta->exec);
     cta->warps = NULL;
     cta->shared = NULL;

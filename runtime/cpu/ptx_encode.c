@@ -272,7 +272,7 @@ void encode_function(struct loader *l, struct function *f) {
     encode_undefined_guards(l);
     c->ops[f->insn_count] = (struct op){.run = run_off_end, .guard = NO_GUARD}; /* the end is an exit */
     c->where[f->insn_count] = (struct where){l->token.line, 0, 0};
-    c->spares = load_take(l, sizeof *c->spares);
+    c->spares = load_take(l, SPARE_KINDS * sizeof *c->spares);
     c->constants = f->constants;
     c->constant_bytes = f->constant_count * SLOT_BYTES;
     c->pinned = f->pinned;

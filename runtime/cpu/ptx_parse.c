@@ -434,7 +434,8 @@ struct ptx_module *ptx_load(const char *text, const struct line_source *lines, c
 void ptx_free(struct ptx_module *module) {
     if (!module) return;
     for (unsigned i = 0; module->functions && i < module->function_count; i++)
-        spares_free(((struct code *)module->functions[i]->code)->spares);
+        for (unsigned k = 0; k < SPARE_KINDS; k++)
+            spares_free(&((struct code *)module->functions[i]->code)->spares[k]);
     arena_free(&module->arena);
     free(module->source);
     free(module);

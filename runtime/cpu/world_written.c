@@ -109,6 +109,7 @@ bool written_permit(const struct world *world, const struct backing *backing, co
     uint64_t at = (uint64_t)(mapping->home - backing->memory) + (address - mapping->start);
     for (uint64_t i = at; i < at + bytes; i++) {
         uint64_t unit = backing->input[i / INPUT_UNIT], grid = unit >> INPUT_MASK_BITS;
+        if (!(unit & UINT16_MAX)) i |= INPUT_UNIT - 1; /* none of its bytes */
         if (!(unit >> i % INPUT_UNIT & 1)) continue;
         const struct launch *reader = grid == INPUT_FOR_EVER ? NULL : running(world, grid);
         if (grid != INPUT_FOR_EVER && !reader) continue;
