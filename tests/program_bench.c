@@ -122,7 +122,7 @@ static void bench_expansion(dcpk_gen *gen) {
     }
 }
 
-/* One exchange, its launches only: instructions times active threads, a second of one core. */
+/* One exchange, its launches only: instructions times active threads, a second. */
 static void bench_interpreter(dcpk_gen *gen, int32_t heads, int32_t dcp, int32_t batch) {
     int32_t batches[3] = {batch, batch, batch};
     struct scenario_options options;
@@ -144,10 +144,10 @@ static void bench_interpreter(dcpk_gen *gen, int32_t heads, int32_t dcp, int32_t
     double seconds = scenario_run_seconds(scenario);
     double threads = (double)(after.thread_instructions - before.thread_instructions);
     double warps = (double)(after.warp_instructions - before.warp_instructions);
-    printf("%sexchange: heads=%d dcp=%d batch=%d, 3 uses: %.1f million thread instructions (%.1f active a warp "
+    printf("interpreter: heads=%d dcp=%d batch=%d, 3 uses: %.1f million thread instructions (%.1f active a warp "
            "instruction) in "
            "%.2f s: %.0f million a second\n",
-           mode, heads, dcp, batch, threads * 1e-6, warps > 0 ? threads / warps : 0, seconds,
+           heads, dcp, batch, threads * 1e-6, warps > 0 ? threads / warps : 0, seconds,
            seconds > 0 ? threads / seconds * 1e-6 : 0);
     scenario_close(scenario);
 }
@@ -298,20 +298,30 @@ static void bench_loop(const struct loop *loop) {
     fflush(stdout);
 }
 
-static void bench_device(dcpk_gen *gen) {
+static void bench_kernels(void) {
     for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
         bench_loop(&loops[i]);
     bench_wgmma("f32.e4m3.e4m3");
     bench_wgmma("f32.f16.f16");
-    bench_interpreter(gen, 12, 2, 1);
-    bench_interpreter(gen, 12, 2, 17);
-    bench_interpreter(gen, 12, 8, 5);
+}
+
+/* The same with the memory checker: a process of its own, which takes the place of this one. */
+static void bench_checked(void) {
+    char *const words[] = {checked_word, checked_word, NULL};
+    setenv("DCPK_CPU_CHECK", "1", 1);
+    fflush(stdout);
+    execv("/proc/self/exe", words);
+    fail("the memory checker", strerror(errno));
 }
 
 int main(int argc, char **argv) {
-    bool checked = argc == 2 && strcmp(argv[1], checked_word) == 0;        /* as started below */
+    if (argc == 2 && strcmp(argv[1], checked_word) == 0) {
+        mode = "memory checker: ";
+        bench_kernels();
+        return 0;
+    }
     if (argc == 3 && strcmp(argv[1], "--runs") == 0) runs = atoi(argv[2]); /* NOLINT: checked below */
-    if ((argc != 1 && argc != 3 && !checked) || runs < 1 || runs > MAX_RUNS) {
+    if ((argc != 1 && argc != 3) || runs < 1 || runs > MAX_RUNS) {
         fprintf(stderr, "usage: bench [--runs N] (1 to %d)\n", MAX_RUNS);
         return 2;
     }
@@ -323,18 +333,12 @@ int main(int argc, char **argv) {
     dcpk_error error;
     dcpk_error_init(&error);
     if (dcpk_gen_open(&options, &gen, &error) != DCPK_OK) fail("generator", error.text);
-    if (checked)
-        mode = "checked ";
-    else {
-        bench_processes();
-        bench_expansion(gen);
-    }
-    bench_device(gen);
+    bench_processes();
+    bench_expansion(gen);
+    bench_interpreter(gen, 12, 2, 1);
+    bench_interpreter(gen, 12, 2, 17);
+    bench_interpreter(gen, 12, 8, 5);
     dcpk_gen_close(gen);
-    if (checked) return 0;
-    char *const again[] = {argv[0], checked_word, NULL};
-    setenv("DCPK_CPU_CHECK", "1", 1);
-    fflush(stdout);
-    execv("/proc/self/exe", again);
-    fail("the memory checker", strerror(errno));
+    bench_kernels();
+    bench_checked();
 }
