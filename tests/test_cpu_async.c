@@ -240,7 +240,7 @@ static const struct {
     {"setp.lt.u32 q, t, 32; @q bra W; " COPY("0") "bar.arrive 1, 64; cp.async.wait_all; bar.sync 0; exit; W: " OTHER
                                                   "bar.sync 1, 64; " GET "bar.sync 0;",
      {"read "}}, /* it arrived before it waited */
-    {"@p bra W; " COPY("0") "exit; W: nanosleep.u32 9; bar.sync 0; ld.shared.u32 u, [s+16];",
+    {"@p bra W; " COPY("0") "exit; W: nanosleep.u32 9; barrier.sync 0; ld.shared.u32 u, [s+16];",
      {"read " UNFINISHED, "thread (1,0,0)"}}, /* it left without a wait */
     /* enough */
     {COPY("0") "cp.async.wait_all; " READ("0") "st.shared.u32 [s], t; atom.shared.add.u32 u, [s], 1;", {0}},

@@ -49,7 +49,7 @@ void written_copy(const struct backing *to, const uint8_t *at, const struct back
 
 /* ---- reads ---- */
 bool world_written(struct world *world, uint64_t address, uint64_t bytes, uint64_t *known) {
-    const struct mapping *m = memory_at(world, address);
+    const struct mapping *m = memory_range(world, address, bytes); /* none: the access itself will say so */
     *known = bytes;
     if (!m || !m->home || !m->backing->written) return true;
     uint64_t at = (uint64_t)(m->home - m->backing->memory) + (address - m->start);
