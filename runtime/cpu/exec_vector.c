@@ -10,22 +10,34 @@
 #endif
 #define FAR ((u64)1 << 40)
 
-FOR_AVX2 bool span_of(const u64 *address, u32 m, unsigned each, struct span *span) {
-    u64 first = address[__builtin_ctz(m)], wrong = 0, apart = 0, active[WARP];
+/* Whether the lanes' addresses follow each other. */
+FOR_AVX2 static bool is_linear(const u64 *address, unsigned each) {
+    u64 apart = 0;
+    for (u32 l = 0; l < WARP; l++)
+        apart |= address[l] ^ (address[0] + (u64)l * each);
+    return !apart;
+}
+
+FOR_AVX2 static bool widest(const u64 *address, u32 m, unsigned each, struct span *span) {
+    u64 first = address[__builtin_ctz(m)], wrong = 0, active[WARP];
     s64 low = 0, high = 0;
     for (u32 l = 0; l < WARP; l++)
-        active[l] = m == ALL_LANES ? ~(u64)0 : 0 - (u64)(m >> l & 1);
+        active[l] = 0 - (u64)(m >> l & 1);
     for (u32 l = 0; l < WARP; l++) {
         s64 far = (s64)((address[l] - first) & active[l]);
         low = far < low ? far : low;
         high = far > high ? far : high;
         wrong |= address[l] & active[l];
-        apart |= (u64)far ^ (u64)l * each;
     }
     u64 size = (u64)high - (u64)low;
-    if (wrong & (each - 1) || size > FAR) return false;
-    *span = (struct span){first + (u64)low, size + each, m == ALL_LANES && !apart};
-    return true;
+    *span = (struct span){first + (u64)low, size + each, false};
+    return !(wrong & (each - 1)) && size <= FAR;
+}
+
+bool span_of(const u64 *address, u32 m, unsigned each, struct span *span) {
+    if (m != ALL_LANES || !is_linear(address, each)) return widest(address, m, each, span);
+    *span = (struct span){address[0], (u64)each * WARP, true};
+    return !(address[0] & (each - 1));
 }
 
 /* ---- registers from bytes ---- */
