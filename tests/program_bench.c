@@ -119,8 +119,8 @@ static void bench_expansion(dcpk_gen *gen) {
     }
 }
 
-/* One exchange, its launches only: instructions times active threads, a second. Its seconds. */
-static double exchange_seconds(dcpk_gen *gen, int32_t heads, int32_t dcp, int32_t batch, bool checker) {
+/* One exchange, its launches only: instructions times active threads, a second. */
+static void bench_interpreter(dcpk_gen *gen, int32_t heads, int32_t dcp, int32_t batch) {
     int32_t batches[3] = {batch, batch, batch};
     struct scenario_options options;
     struct scenario *scenario = NULL;
@@ -131,7 +131,6 @@ static double exchange_seconds(dcpk_gen *gen, int32_t heads, int32_t dcp, int32_
     options.batches = batches;
     options.uses = 3;
     options.seed = 1;
-    setenv("DCPK_CPU_CHECK", checker ? "1" : "0", 1);
     if (scenario_open(&options, &scenario, &error) != DCPK_OK) fail("exchange", error.text);
     int (*get)(dcpkcpu_counters *);
     *(void **)&get = scenario_cpu_symbol(scenario, "dcpkcpu_get_counters");
@@ -142,19 +141,12 @@ static double exchange_seconds(dcpk_gen *gen, int32_t heads, int32_t dcp, int32_
     double seconds = scenario_run_seconds(scenario);
     double threads = (double)(after.thread_instructions - before.thread_instructions);
     double warps = (double)(after.warp_instructions - before.warp_instructions);
-    printf("interpreter%s: heads=%d dcp=%d batch=%d, 3 uses: %.1f million thread instructions (%.1f active a warp "
+    printf("interpreter: heads=%d dcp=%d batch=%d, 3 uses: %.1f million thread instructions (%.1f active a warp "
            "instruction) in "
            "%.2f s: %.0f million a second\n",
-           checker ? ", memory checker" : "", heads, dcp, batch, threads * 1e-6, warps > 0 ? threads / warps : 0,
-           seconds, seconds > 0 ? threads / seconds * 1e-6 : 0);
+           heads, dcp, batch, threads * 1e-6, warps > 0 ? threads / warps : 0, seconds,
+           seconds > 0 ? threads / seconds * 1e-6 : 0);
     scenario_close(scenario);
-    return seconds;
-}
-
-static void bench_interpreter(dcpk_gen *gen, int32_t heads, int32_t dcp, int32_t batch) {
-    double alone = exchange_seconds(gen, heads, dcp, batch, false),
-           checked = exchange_seconds(gen, heads, dcp, batch, true);
-    printf("%-44s the memory checker costs %.2f times the time\n", "", alone > 0 ? checked / alone : 0);
 }
 
 static double now_of_core(void) {
