@@ -7,7 +7,8 @@
  * followed: a release is for all who acquire later). What asynchronous copies and wgmma do to shared memory until they
  * are waited for is watched elsewhere (exec_copy_watch.c, exec_async.c, exec_wgmma_watch.c); here they are accesses of
  * the thread that began them. Owned by exec_check.c (life, what has been written), exec_check_order.c (clocks),
- * exec_check_race.c (accesses). All is NULL, and nothing is called, when the checker is off. */
+ * exec_check_race.c (accesses) with exec_check_records.c. All is NULL, and nothing is called, when the checker is off.
+ */
 #ifndef DCPK_CPU_EXEC_CHECK_H
 #define DCPK_CPU_EXEC_CHECK_H
 
@@ -88,8 +89,8 @@ bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, u
 bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes);
 /* One lane's access of any CTA's, by x->doing. */
 bool check_place(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes, enum access access);
-/* 16 bytes that the warp reads or writes as a whole, named by a lane. */
-bool check_row(struct exec *x, const struct op *o, u32 lane, u64 offset, enum access access);
+/* Rows of 16 bytes, in order named by lanes, that the warp reads or writes as a whole. */
+bool check_rows(struct exec *x, const struct op *o, u8 *const *rows, u32 count, enum access access);
 /* Bytes that an asynchronous copy of the lane writes or reads. */
 bool check_async(struct exec *x, const struct op *o, u32 lane, struct cta *cta, u64 offset, unsigned bytes,
                  enum access access);
