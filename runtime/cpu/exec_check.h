@@ -84,9 +84,9 @@ bool check_known(struct exec *x, u32 lane, const struct cta *cta, u64 offset, un
 bool check_global(struct exec *x, const struct op *o, u32 lanes, bool same, u64 address, unsigned bytes);
 
 /* ---- exec_check_race.c: whether accesses are ordered with those before them; false: fault ---- */
-/* Loads and stores, all addresses within the CTA's own shared memory. */
-bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes);
-bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes);
+/* Loads and stores, all addresses within the CTA's own shared memory. linear: of 32 lanes, side by side, ascending. */
+bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear);
+bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear);
 /* One lane's access of any CTA's, by x->doing. */
 bool check_place(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes, enum access access);
 /* Rows of 16 bytes, in order named by lanes, that the warp reads or writes as a whole. */

@@ -199,18 +199,51 @@ static inline bool all_known(const u8 *known, u64 offset, unsigned bytes) {
     }
 }
 
-bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes) {
+/* They have been now. */
+static inline void make_known(u8 *known, u64 offset, unsigned bytes) {
+    switch (bytes) {
+    case 4:
+        known[offset / 8] |= (u8)(15 << (offset & 4));
+        break;
+    case 8:
+        known[offset / 8] = 255;
+        break;
+    case 16:
+        memset(known + offset / 8, 255, 2);
+        break;
+    default:
+        bits_put(known, offset, bytes, true);
+    }
+}
+
+/* A run of whole words of eight bytes. */
+static bool run_known(const u8 *known, u64 offset, unsigned bytes) {
+    u64 all = UINT64_MAX, eight;
+    if (offset % 8 || bytes % 64) return false;
+    for (unsigned i = 0; i < bytes / 8; i += 8) {
+        memcpy(&eight, known + offset / 8 + i, sizeof eight);
+        all &= eight;
+    }
+    return all == UINT64_MAX;
+}
+
+bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear) {
     struct cta *cta = x->warp->cta;
     struct by by = by_lane(x, o, 0, cta, o->order != ORDER_WEAK, ACCESS_READ);
     struct clocks **know = x->checker->order->know + by.thread;
     const u64 stamp = by.stamp;
     const u32 thread = by.thread;
     if (o->order != ORDER_WEAK) check_acquire(x, o, m);
-    FOR_LANES(l, m) {
+    const bool known = linear && run_known(by.c->known, address[0] - SHARED_BASE, bytes * WARP);
+    FOR_LANES(l, known ? 0 : m) {
         u64 offset = address[l] - SHARED_BASE;
         if (!all_known(by.c->known, offset, bytes) &&
             !undefined_loaded(x, o, l, bits_get(by.c->known, offset, bytes), address[l]))
             return check_known(x, l, cta, offset, bytes);
+    }
+    const u32 left = race_fast_load(&by, know, m, address, bytes);
+    FOR_LANES(l, left) {
+        u64 offset = address[l] - SHARED_BASE;
         by.knows = know[l];
         by.lane = l;
         by.self = 1u << l;
@@ -221,7 +254,7 @@ bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, u
     return true;
 }
 
-bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes) {
+bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear) {
     struct cta *cta = x->warp->cta;
     struct by by = by_lane(x, o, 0, cta, o->order != ORDER_WEAK, ACCESS_WRITE);
     struct clocks **know = x->checker->order->know + by.thread;
@@ -231,10 +264,15 @@ bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, 
     by.address = address;
     by.lanes = m;
     const u32 vague = undefined_lanes(x, o);
-    FOR_LANES(l, m) {
+    if (linear) bits_put(by.c->known, address[0] - SHARED_BASE, (u64)bytes * WARP, true);
+    FOR_LANES(l, linear ? vague : m) {
         u64 offset = address[l] - SHARED_BASE;
-        bits_put(by.c->known, offset, bytes, true);
+        make_known(by.c->known, offset, bytes);
         if (vague >> l & 1) bits_clear(by.c->known, offset, undefined_stored(x, o, l));
+    }
+    const u32 left = race_fast_store(&by, know, m, address, bytes);
+    FOR_LANES(l, left) {
+        u64 offset = address[l] - SHARED_BASE;
         by.knows = know[l];
         by.lane = l;
         by.self = 1u << l;

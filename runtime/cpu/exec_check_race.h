@@ -1,5 +1,5 @@
 /* exec_check_race.h - insides of the search for races: one access, stamps, the words of shared memory. For
- * exec_check_race.c and exec_check_records.c alone. */
+ * exec_check_race.c, exec_check_fast.c and exec_check_records.c alone. */
 #ifndef DCPK_CPU_EXEC_CHECK_RACE_H
 #define DCPK_CPU_EXEC_CHECK_RACE_H
 
@@ -45,6 +45,11 @@ bool race_known(const struct by *by, u64 stamp, u32 lanes, u32 *lane);
 bool race_found(const struct by *by, u64 stamp, u32 lane, bool written, u32 word);
 /* Whether the store writes into the word what the other write has. */
 bool race_same_value(const struct by *by, u64 stamp, u32 word, unsigned bytes);
+
+/* exec_check_fast.c: loads and stores by the lanes, by->lane being 0: those that are left, to be looked at one by one.
+ */
+u32 race_fast_load(const struct by *by, struct clocks *const *know, u32 m, const u64 *address, unsigned bytes);
+u32 race_fast_store(const struct by *by, struct clocks *const *know, u32 m, const u64 *address, unsigned bytes);
 
 /* exec_check_records.c: what a word keeps beside its last write and its newest read */
 void records_keep(struct checker *c, struct cell *cell, u64 stamp, u32 lanes, bool write);

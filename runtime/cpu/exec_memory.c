@@ -238,7 +238,7 @@ int op_load_window(struct exec *x, const struct op *o, u32 m) {
         const u8 *shared = x->warp->cta->shared;
         note_touch(x, o, false, SPACE_SHARED, address[__builtin_ctz(m)]);
         if (x->warp->cta->copies && !copies_permit_each(x, m, address, bytes, ACCESS_READ)) return RUN_FAULT;
-        if (x->checker && !check_load(x, o, m, address, bytes)) return RUN_FAULT;
+        if (x->checker && !check_load(x, o, m, address, bytes, span.linear)) return RUN_FAULT;
         if (span.linear) {
             registers_load_linear(x, o, shared + (span.low - SHARED_BASE));
             return RUN_NEXT;
@@ -379,7 +379,7 @@ int op_store_window(struct exec *x, const struct op *o, u32 m) {
     if (o->space == SPACE_SHARED) note_touch(x, o, true, SPACE_SHARED, address[__builtin_ctz(m)] & ~WINDOW_OF(~(u64)0));
     if (o->space == SPACE_SHARED && all_in_shared(x, address, m, bytes, &span)) {
         if (x->warp->cta->copies && !copies_permit_each(x, m, address, bytes, ACCESS_WRITE)) return RUN_FAULT;
-        if (x->checker && !check_store(x, o, m, address, bytes)) return RUN_FAULT;
+        if (x->checker && !check_store(x, o, m, address, bytes, span.linear)) return RUN_FAULT;
         if (span.linear) {
             x->warp->progressed |= registers_store_linear(x, o, shared + (span.low - SHARED_BASE));
             return RUN_NEXT;
