@@ -66,6 +66,9 @@ static const struct memcheck_case fine[] = {
      .body = "cp.async.ca.shared.global [c], [D], 4; cp.async.wait_all; bar.sync 0; xor.b32 u, c, 128; "
              "ld.shared.u32 v, [u]; st.global.u32 [C], v;"},
     {"a whole warp leaves before the barrier", .threads = 64, .body = "setp.ge.u32 q, t, 32; @q exit; bar.sync 0;"},
+    {"threads of a warp return early", .threads = 64, .body = "setp.ge.u32 q, t, 40; @q exit; bar.sync 0;"},
+    {"threads of a warp go to the end early", .threads = 64,
+     .body = "setp.ge.u32 q, t, 40; @q bra OUT; bar.sync 0; st.global.u32 [C], t; OUT:"},
     {"a short last warp at a barrier", .threads = 40, .body = FILLED "ld.shared.u32 v, [s+156];"},
     {"a barrier that is not .aligned, in half a warp", .threads = 32,
      .body = "setp.lt.u32 q, l, 16; @!q bra ELSE; barrier.sync 0; bra OUT; ELSE: barrier.sync 0; OUT:"},

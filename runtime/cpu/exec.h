@@ -172,6 +172,7 @@ struct exec {
     struct fault *fault; /* likewise */
     u8 *local;           /* 32 x local_bytes */
     u32 launched, live;  /* lanes that began; that have not exited */
+    u32 left;            /* that exited straight from where they parted from the others: an early return */
     u32 carry;           /* the condition code's carry of each lane */
     unsigned fault_lane, group_count, parked_count, debt, turn;
     u64 clock;

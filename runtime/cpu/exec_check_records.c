@@ -60,8 +60,17 @@ void records_keep(struct checker *c, struct cell *cell, u64 stamp, u32 lanes, bo
 }
 
 /* ---- crowds: many warps read what nobody writes ---- */
+/* Heads of SIDE crowds lie side by side, then the slots of each warp: a warp that reads words in order finds what it
+ * leaves in order. The head of a crowd; its warp w has head[(w + 1) * SIDE]. */
+enum { SIDE = 64 };
+
 static struct slot *crowd_at(const struct checker *c, u32 number) {
-    return c->crowds + (size_t)(number - 1) * c->crowd_slots;
+    u32 n = number - 1;
+    return c->crowds + (size_t)(n / SIDE) * SIDE * c->crowd_slots + n % SIDE;
+}
+
+static struct slot *slot_of(struct slot *head, u32 warp) {
+    return head + (size_t)(warp + 1) * SIDE;
 }
 
 static u32 new_crowd(struct checker *c) {
@@ -70,8 +79,8 @@ static u32 new_crowd(struct checker *c) {
         c->crowd_free = crowd_at(c, number)->next;
         return number;
     }
-    if (c->crowd_count == c->crowd_capacity) {
-        u32 capacity = c->crowd_capacity ? 2 * c->crowd_capacity : 64;
+    if (c->crowd_count + SIDE > c->crowd_capacity && c->crowd_count % SIDE == 0) {
+        u32 capacity = (2 * c->crowd_capacity + SIDE) / SIDE * SIDE;
         struct slot *grown = realloc(c->crowds, (size_t)capacity * c->crowd_slots * sizeof *grown);
         if (!grown) {
             c->order->blind = true;
@@ -102,7 +111,7 @@ void records_keep_read(struct checker *c, struct cell *cell, u64 stamp, u32 lane
         return;
     }
     if (!cell->crowd && !(cell->crowd = new_crowd(c))) return;
-    struct slot *head = crowd_at(c, cell->crowd), *slot = head + 1 + warp;
+    struct slot *head = crowd_at(c, cell->crowd), *slot = slot_of(head, warp);
     if (head->lanes >> warp & 1) {
         bool alike = !((slot->stamp ^ stamp) & WHO);
         if (alike) lanes |= slot->lanes;
@@ -115,11 +124,12 @@ void records_keep_read(struct checker *c, struct cell *cell, u64 stamp, u32 lane
 }
 
 bool crowd_permits(const struct by *by, struct cell *cell, u32 word, unsigned bytes) {
-    const struct slot *head = crowd_at(by->c, cell->crowd);
+    struct slot *head = crowd_at(by->c, cell->crowd);
     u32 lane;
-    FOR_LANES(w, head->lanes)
-    if (clashes(by, head[1 + w].stamp, head[1 + w].lanes, bytes, &lane))
-        return race_found(by, head[1 + w].stamp, lane, false, word);
+    FOR_LANES(w, head->lanes) {
+        const struct slot *slot = slot_of(head, w);
+        if (clashes(by, slot->stamp, slot->lanes, bytes, &lane)) return race_found(by, slot->stamp, lane, false, word);
+    }
     return true;
 }
 
@@ -128,7 +138,7 @@ void crowd_leave(const struct by *by, struct cell *cell, unsigned bytes) {
     u32 number = cell->crowd;
     const u32 warps = crowd_at(by->c, number)->lanes;
     FOR_LANES(w, warps) {
-        const struct slot slot = crowd_at(by->c, number)[1 + w];
+        const struct slot slot = *slot_of(crowd_at(by->c, number), w);
         if (slot.stamp & BYTES & ~bytes) records_keep(by->c, cell, slot.stamp & ~(u64)bytes, slot.lanes, false);
     }
     end_crowd(by->c, cell);

@@ -64,6 +64,7 @@ static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads) 
     x->local = at + head + registers;
     x->code = code;
     x->warp = warp;
+    x->left = 0;
     x->launched = x->live = threads >= WARP ? ALL_LANES : (1u << threads) - 1;
     x->registers = cta->grid->registers;
     group_add(x, 0, x->live);
