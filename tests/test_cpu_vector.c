@@ -176,26 +176,26 @@ static void check_stores(const struct form *form, bool shared) {
                       after[i], want[i]);
 }
 
-/* The adversary takes the paths of single threads: one order of addresses a form. */
-static bool is_next(int form, unsigned place, unsigned turn) {
-    bool adversary = turn >= 2;
-    if (adversary && place != (unsigned)form % SPREAD) return false;
-    machine_with(adversary ? adverse(1, 1, turn) : fair(1, 1));
-    prepare(place);
-    return true;
+/* The fair schedule in both spaces; then the adversary, who takes the paths of single threads: one order of addresses a
+ * form. */
+static void each_place(int form, unsigned count, void (*check)(const struct form *, bool)) {
+    for (unsigned adversary = 0; adversary < 2; adversary++) {
+        machine_with(adversary ? adverse(1, 1, 7) : fair(1, 1));
+        for (unsigned place = 0; place < count; place++)
+            for (unsigned shared = 0; shared < 2 && (!adversary || place == (unsigned)form % count); shared++) {
+                prepare(place);
+                check(&forms[form], shared);
+            }
+    }
 }
 
 START_TEST(loads_bring_each_thread_its_bytes) {
-    for (unsigned place = 0; place < PLACES; place++)
-        for (unsigned turn = 0; turn < 4; turn++)
-            if (is_next(_i, place, turn)) check_loads(&forms[_i], turn & 1);
+    each_place(_i, PLACES, check_loads);
 }
 END_TEST
 
 START_TEST(stores_leave_each_threads_bytes_and_no_others) {
-    for (unsigned place = 0; place < SPREAD; place++)
-        for (unsigned turn = 0; turn < 4; turn++)
-            if (is_next(_i, place, turn)) check_stores(&forms[_i], turn & 1);
+    each_place(_i, SPREAD, check_stores);
 }
 END_TEST
 
