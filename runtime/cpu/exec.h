@@ -132,7 +132,8 @@ struct code {
     const struct line_source *lines;
     const struct shared_name *shared; /* newest first */
     unsigned op_count, extra_count, constant_bytes, pinned_count, slots, predicates;
-    struct spares *spares; /* SPARE_KINDS of them */
+    /* SPARE_KINDS lists */
+    struct spares *spares;
     bool async_reads; /* some operation reads shared memory through the async proxy */
     /* of kernels with wgmma (exec_wgmma_watch.c): of each operation the first of its watches, what it runs behind them
      */
@@ -147,8 +148,9 @@ struct spares {
     size_t bytes;
 };
 enum { SPARE_WARP, SPARE_SHARED, SPARE_CELLS, SPARE_CROWDS, SPARE_KINDS }; /* the lists of a function */
-void *spare_take(struct spares *spares, size_t bytes);  /* aligned to a slot; NULL: out of memory */
-void *spare_any(struct spares *spares, size_t *bytes); /* of any size; NULL: there is none */
+/* A block, aligned to a slot; NULL: out of memory. One of any size; NULL: there is none. */
+void *spare_take(struct spares *spares, size_t bytes);
+void *spare_any(struct spares *spares, size_t *bytes);
 void spare_give(struct spares *spares, void *block, size_t bytes);
 void spares_free(struct spares *spares);
 

@@ -179,7 +179,7 @@ FOR_AVX2 static void tile_multiply(struct tile *t) {
         for (unsigned row = 0; row < HALF; row += AT_ONCE)
             multiply(t, (const numbers *)a + half, (const numbers *)b, row, &sum[half * 2 * WARP]);
     for (unsigned i = 0; i < 4 * WARP; i++)
-        sum[i] += c[i];
+        sum[i] += c[i]; // cppcheck-suppress uninitvar
     u32 *d = t->d[0];
     if (t->d_kind == N_F32)
         for (unsigned i = 0; i < 4 * WARP; i++)

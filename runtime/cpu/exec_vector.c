@@ -199,7 +199,7 @@ FOR_AVX2 static u32 narrow(const u32 *restrict s, u16 *restrict to) {
 }
 
 bool registers_store_linear(const struct exec *x, const struct op *o, u8 *to) {
-    const u32 *operands = &x->code->extra[o->extra], *from[4];
+    const u32 *operands = &x->code->extra[o->extra], *from[4] = {NULL};
     u32 joined[4 * WARP];
     void *at = to; /* aligned to the access */
     if (is_words(o) && (o->count == 1 || o->count == 2 || o->count == 4)) {

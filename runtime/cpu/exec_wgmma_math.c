@@ -228,7 +228,7 @@ INLINE void give(const struct op *o, bool eight, const struct block *c, u32 *d) 
 FOR_AVX2 void wgmma_row(const struct op *o, const u8 *raw, const struct wgmma_factor *b, bool scale, u32 *d) {
     bool eight = o->order == N_E4M3X2 || o->order == N_E5M2X2;
     struct format f = format_of(o->order);
-    struct row a;
+    struct row a = {{0}, {0}};
     fused_fn *add = best_fused();
     double sign = o->imm & WGMMA_NEGATE_A ? -1.0 : 1.0;
     for (unsigned k = 0; k < o->bytes; k++) {
