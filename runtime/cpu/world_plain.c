@@ -1,5 +1,6 @@
 /* world_plain.c - global memory where a warp's loads and stores are moves of bytes and nothing else, so that the exec
- * half does those of 32 threads at once. Reads mappings; changes nothing. */
+ * half does those of 32 threads at once. Whatever the world keeps of single accesses (the order of stores under the
+ * adversary) must say no here first. Reads mappings; changes nothing. */
 #include "runtime/cpu/world.h"
 
 bool world_plain(const struct world *world, const struct warp *warp, uint64_t address, uint64_t bytes, bool write,
