@@ -28,7 +28,7 @@ static inline void evaluate(const char *snippet, char kind, const struct snippet
         "ld.global.v2.u64 {A, B}, [from]; ld.global.v2.u64 {C, X}, [from+16];\n"
         "cvt.u32.u64 a, A; cvt.u32.u64 b, B; cvt.u32.u64 c, C; cvt.u32.u64 x, X;\n"
         "cvt.u16.u64 ha, A; cvt.u16.u64 hb, B; cvt.u16.u64 hc, C;\n"
-        "mov.u64 D, 0; mov.u64 E, 0; mov.u32 d, 0; mov.u32 e, 0; setp.ne.u32 q, a, a;\n";
+        "mov.u64 D, 0; mov.u64 E, 0; mov.u32 d, 0; mov.u32 e, 0; setp.ne.u32 q, a, a; setp.ne.u32 r, a, a;\n";
     const char *tail = kind == 'w'   ? "cvt.u64.u32 D, d; cvt.u64.u32 E, e;\n"
                        : kind == 'h' ? "cvt.u64.u16 D, hd;\n"
                        : kind == 'p' ? "selp.u64 D, 1, 0, p; selp.u64 E, 1, 0, q;\n"

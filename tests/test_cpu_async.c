@@ -17,7 +17,8 @@ static char *kernel_of(const char *body) {
             ".reg .b32 t, s, u, v, w, x, y, z; .reg .b64 O, I, N, A, B, C; .reg .pred p, q; .reg .b16 h;\n"
             ".shared .align 128 .b8 tile[8192]; ld.param.u64 O, [out]; ld.param.u64 I, [in]; ld.param.u64 N, [n];\n"
             "mov.u32 t, %%tid.x; shl.b32 u, t, 4; mov.u32 s, tile; add.u32 s, s, u; cvt.u64.u32 A, u;\n"
-            "add.u64 O, O, A; add.u64 I, I, A; setp.eq.u32 p, t, 0; mov.u64 B, 0; mov.u32 z, 0;\n%s\nret; }\n",
+            "add.u64 O, O, A; add.u64 I, I, A; setp.eq.u32 p, t, 0; mov.u64 B, 0; mov.u32 z, 0; mov.u64 C, 0; mov.u16 "
+            "h, 0;\n%s\nret; }\n",
             body),
         0);
     return text;
@@ -239,7 +240,7 @@ static const struct {
     {"setp.lt.u32 q, t, 32; @q bra W; " COPY("0") "bar.arrive 1, 64; cp.async.wait_all; bar.sync 0; exit; W: " OTHER
                                                   "bar.sync 1, 64; " GET "bar.sync 0;",
      {"read "}}, /* it arrived before it waited */
-    {"@p bra W; " COPY("0") "exit; W: nanosleep.u32 9; bar.sync 0; ld.shared.u32 u, [s+16];",
+    {"@p bra W; " COPY("0") "exit; W: nanosleep.u32 9; barrier.sync 0; ld.shared.u32 u, [s+16];",
      {"read " UNFINISHED, "thread (1,0,0)"}}, /* it left without a wait */
     /* enough */
     {COPY("0") "cp.async.wait_all; " READ("0") "st.shared.u32 [s], t; atom.shared.add.u32 u, [s], 1;", {0}},
@@ -248,13 +249,17 @@ static const struct {
     {COPY("0") "cp.async.wait_all; bar.warp.sync -1; " NEXT GET, {0}},
     {COPY("0") "cp.async.wait_all; bar.warp.sync -1; " MATRIX, {0}},
     {COPY("0") "cp.async.wait_all; bar.sync 0; " MATRIX "st.shared.u32 [s], u; bar.sync 0; " COPY("0"), {0}},
-    {COPY("0") "ld.shared.v4.u32 {u, v, w, x}, [s+1024]; st.shared.v4.u32 [s+2048], {u, v, w, x};", {0}},
-    {"cp.async.ca.shared.global [s+4], [I], 4; st.shared.u32 [s], t; ld.shared.v2.u32 {u, v}, [s+8];", {0}},
+    {COPY("0") "st.shared.v4.u32 [s+1024], {t, t, t, t}; ld.shared.v4.u32 {u, v, w, x}, [s+1024]; st.shared.v4.u32 "
+               "[s+2048], {u, v, w, x};",
+     {0}},
+    {"cp.async.ca.shared.global [s+4], [I], 4; st.shared.u32 [s], t; st.shared.v2.u32 [s+8], {t, t}; "
+     "ld.shared.v2.u32 {u, v}, [s+8];",
+     {0}},
     {"setp.lt.u32 q, t, 32; @q bra W; " COPY("0") "cp.async.wait_all; bar.arrive 1, 64; exit; W: " OTHER
                                                   "bar.sync 1, 64; " GET,
      {0}},
     {"setp.lt.u32 q, t, 32; @q bra W; " COPY("0") "cp.async.wait_all; exit; W: " OTHER "bar.sync 0; " GET, {0}},
-    {"setp.lt.u32 q, t, 32; @q bra W; " COPY(
+    {"@p st.volatile.shared.u32 [tile+4096], z; bar.sync 0; setp.lt.u32 q, t, 32; @q bra W; " COPY(
          "0") "cp.async.wait_all; bar.warp.sync -1; fence.acq_rel.cta; setp.eq.u32 "
               "q, t, 32; @q st.volatile.shared.u32 [tile+4096], t; exit; W: " OTHER
               "L: ld.volatile.shared.u32 u, [tile+4096]; setp.eq.u32 q, u, 0; @q bra L; fence.acq_rel.cta; " GET,

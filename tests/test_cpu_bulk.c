@@ -19,7 +19,9 @@ static const struct outcome copies[] = {
     {ALONE EXPECT("4096") LOAD("tile+16", "I+32", "4096") WAITED READ("tile+4108"), NULL, 0x01000407},
     {ALONE EXPECT("32768") LOAD("tile", "I", "32768") WAITED READ("tile+32764"), NULL, 0x01001FFF},
     {ALONE "mov.u32 x, 48; " EXPECT("48") LOAD("tile", "I", "x") WAITED READ("tile+44"), NULL, 0x0100000B},
-    {ALONE EXPECT("0") LOAD("tile", "I", "0") WAITED "ld.shared.u32 u, [tile]; add.u32 u, u, 3;" SHOW("u"), NULL, 3},
+    {ALONE "st.shared.u32 [tile], 0; " EXPECT("0") LOAD("tile", "I", "0") WAITED
+     "ld.shared.u32 u, [tile]; add.u32 u, u, 3;" SHOW("u"),
+     NULL, 3},
     {ALONE EXPECT("96") LOAD("tile", "I", "48") LOAD("tile+48", "I+1024", "48") WAITED READ("tile+48"), NULL,
      0x01000100},
     /* the bytes may be counted before they are expected */

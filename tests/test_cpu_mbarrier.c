@@ -221,7 +221,7 @@ static const struct outcome refusals[] = {
     {"mbarrier.init.shared::cluster.b64 [bars], 1;", "`mbarrier.init.shared::cluster.b64` is not supported", 0},
     {"mbarrier.arrive.shared::cluster.b64 A, [bars];", "gives no state: its first operand is _", 0},
     {"mbarrier.arrive.acquire.cta.shared.b64 A, [bars];", "is not supported in this form", 0},
-    {"mbarrier.test_wait.shared.b64 q, [bars], 0, 10;", "4 operands do not suit", 0},
+    {"mbarrier.test_wait.shared.b64 q, [bars], 0, 10;", "3 operands are expected, not 4", 0},
     {"mbarrier.arrive.shared.b64 u, [bars];", "a 64-bit integer is expected", 0},
     {"mbarrier.arrive.b64 A, [bars];", "`bars` is not at a generic address", 0},
     {"mbarrier.test_wait.parity.shared.b64 q, [bars], A;", "a 32-bit integer is expected", 0},

@@ -33,7 +33,8 @@ static const char kernels[] = PTX_HEAD KERNEL("first") LOADS "griddepcontrol.lau
     "mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 32; @%p st.global.u32 [%a], 7; bar.sync 0;\n"
     "setp.eq.u32 %p, %t, 0; @!%p bra out; fence.acq_rel.sys; st.relaxed.sys.global.u32 [%b], 1; out: ret; }\n"
     /* the same, but the threads meet by a word of shared memory, which orders nothing */
-    KERNEL("tell_by_hearsay") LOADS ".shared .align 4 .b32 said; mov.u32 %t, %tid.x; mov.u32 %x, 9; setp.eq.u32 %p, "
+    KERNEL("tell_by_hearsay") LOADS ".shared .align 4 .b32 said; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0;\n"
+                                    "@%p st.volatile.shared.u32 [said], 0; bar.sync 0; mov.u32 %x, 9; setp.eq.u32 %p, "
                                     "%t, 32; @%p st.global.u32 [%a], 7;\n"
                                     "@%p st.volatile.shared.u32 [said], %x; setp.eq.u32 %p, %t, 0; @!%p bra out;\n"
                                     "again: ld.volatile.shared.u32 %v, [said]; setp.ne.u32 %p, %v, 9; @%p bra again;\n"

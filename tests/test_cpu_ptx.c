@@ -61,12 +61,13 @@ START_TEST(modules_refuse_what_cannot_be_run) {
         const char *text, *says;
     } rows[] = {
         {".version 8.0\n.target sm_90\n.address_size 32\n", "only .address_size 64"},
-        {PTX_HEAD ".func twice(.reg .b32 a) { ret; }\n.entry f() { call twice; }", "parameters of `twice` in registers"},
+        {PTX_HEAD ".func twice(.reg .b32 a) { ret; }\n.entry f() { call twice; }",
+         "parameters of `twice` in registers"},
         {PTX_HEAD ".func g();\n.entry f() { call g; }\n.func g() { call g; }", "`g` calls itself"},
         {PTX_HEAD ".func g() { bra L; }\n.entry f() { L: call g; }", "label `L` is not defined"},
         {PTX_HEAD ".func g() { mov.u32 %r1, 1; }\n.entry f() { .reg .b32 %r<2>; call g; }", "`%r1` is neither"},
         {PTX_HEAD ".func g(.param .b64 a) { ret; }\n.entry f() { .param .b32 p; call g, (p); }", "has 8 bytes, not 4"},
-        {PTX_HEAD ".func g(.param .b64 a) { ret; }\n.entry f() { call g; }", "`g` has 1 arguments, not 0"},
+        {PTX_HEAD ".func g(.param .b64 a) { ret; }\n.entry f() { call g; }", "`g` has 1 argument, not 0"},
         {PTX_HEAD ".func g() { ret; }\n.entry f() { .reg .b64 a; mov.u64 a, g; }", "calls through pointers"},
         {PTX_HEAD ".func g() { ret; }\n.entry f() { .reg .b64 a; call a; }", "function `a` has no body"},
         {PTX_HEAD ".extern .global .u32 elsewhere;\n", "defined in another module"},

@@ -9,7 +9,8 @@
     "mov.f32 %f2, 0f3F800000; mul.wide.u32 %A1, %r1, 16; add.u64 %A1, %A0, %A1;\n"                                     \
     ".shared .align 16 .b8 box[16384]; .shared .align 8 .b64 gate; mov.u32 %r20, box; shl.b32 %r21, %r1, 4; add.u32 "  \
     "%r20, %r20, %r21; mov.u32 "                                                                                       \
-    "%r10, 0; mov.u32 %r11, 0; mov.u32 %r12, 0; mov.u32 %r13, 0;\nL:\n"
+    "%r10, 0; mov.u32 %r11, 0; mov.u32 %r12, 0; mov.u32 %r13, 0; mov.f32 %f4, 0f00000000; mov.f32 %f5, %f4;\n"         \
+    "mov.f32 %f6, %f4; mov.f32 %f7, %f4; st.shared.v4.u32 [%r20], {%r10, %r10, %r10, %r10}; bar.sync 0;\nL:\n"
 #define END                                                                                                            \
     "sub.u32 %r0, %r0, 1; setp.ne.u32 %p1, %r0, 0; @%p1 bra L;\ncvt.rzi.u32.f32 %r3, %f2; add.u32 %r3, %r3, %r2; "     \
     "st.global.u32 [%A1], %r3; ret; }\n"

@@ -4,7 +4,7 @@
 #define KERNEL(name) ".visible .entry " name "(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)\n"
 #define LOADS                                                                                                          \
     "{ .reg .b64 %a, %b, %c, %d, %s, %n; .reg .b32 %t, %v, %w, %x; .reg .pred %p, %q;\n"                               \
-    "ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %c, [c]; ld.param.u64 %d, [d];\n"
+    "ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %c, [c]; ld.param.u64 %d, [d]; mov.u32 %v, 0;\n"
 
 static const char kernels[] = PTX_HEAD
     /* waits for [a] for ever, then [b] = 1 */
@@ -30,9 +30,10 @@ static const char kernels[] = PTX_HEAD
     /* stores b to [a], fence, b to [c] */
     KERNEL("store_twice") LOADS
     "cvt.u32.u64 %v, %b; st.global.u32 [%a], %v; fence.acq_rel.sys; st.global.u32 [%c], %v; ret; }\n" KERNEL(
-        "spin_shared") LOADS ".shared .align 4 .b32 other; .shared .align 4 .b32 flag[4];\n"
-                             "again: ld.volatile.shared.u32 %v, [flag+8];\n"
-                             "setp.eq.u32 %p, %v, 0; @%p bra again; ret; }\n" KERNEL("store_for_ever") LOADS
+        "spin_shared") LOADS
+    ".shared .align 4 .b32 other; .shared .align 4 .b32 flag[4]; st.volatile.shared.u32 [flag+8], 0;\n"
+    "again: ld.volatile.shared.u32 %v, [flag+8];\n"
+    "setp.eq.u32 %p, %v, 0; @%p bra again; ret; }\n" KERNEL("store_for_ever") LOADS
     "again: st.global.u32 [%a], 5;\n"
     "bra again; }\n" KERNEL("load_for_ever") LOADS
     "again: ld.global.u32 %v, [%a];\n"

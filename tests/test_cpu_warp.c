@@ -133,12 +133,14 @@ END_TEST
 START_TEST(a_lane_that_spins_on_another_lanes_store_ends) {
     machine_with(_i ? adverse(1, 1, (uint64_t)_i) : fair(1, 1));
     numbered();
-    evaluate(".shared .u32 flag; mov.u32 f, flag; setp.eq.u32 p, a, 0; @p bra WAIT; setp.ne.u32 p, a, 1; @p bra OUT; "
+    evaluate(".shared .u32 flag; mov.u32 f, flag; setp.eq.u32 p, a, 0; @p st.volatile.shared.u32 [f], 0;\n"
+             "bar.warp.sync -1; @p bra WAIT; setp.ne.u32 p, a, 1; @p bra OUT; "
              "st.volatile.shared.u32 [f], 77; bra OUT;\n"
              "WAIT: ld.volatile.shared.u32 d, [f]; setp.eq.u32 p, d, 0; @p bra WAIT; OUT: bar.warp.sync -1;",
              'w', in, out, 32);
     ck_assert_int_eq((int)out[0].d, 77);
-    evaluate(".shared .u32 flag; mov.u32 f, flag; setp.eq.u32 p, a, 0; @!p bra GIVE;\n"
+    evaluate(".shared .u32 flag; mov.u32 f, flag; setp.eq.u32 p, a, 0; @p st.volatile.shared.u32 [f], 0;\n"
+             "bar.warp.sync -1; @!p bra GIVE;\n"
              "WAIT: ld.volatile.shared.u32 d, [f]; setp.eq.u32 p, d, 0; @p bra WAIT; bra OUT;\n"
              "GIVE: setp.eq.u32 p, a, 1; mov.u32 g, 500; LOOP: sub.u32 g, g, 1; setp.ne.u32 q, g, 0; @q bra LOOP; @p "
              "st.volatile.shared.u32 [f], 78; OUT: bar.warp.sync -1;",

@@ -18,7 +18,8 @@ enum { SEEDS = 20 };
     "mov.u32 a2, 0; mov.u32 a3, 0; mov.f32 d0, 0f00000000; mov.f32 d1, d0; mov.f32 d2, d0; mov.f32 d3, d0;\n"          \
     "mov.f32 e0, d0; mov.f32 e1, d0; mov.f32 e2, d0; mov.f32 e3, d0; mov.u32 h0, 0; mov.u32 h1, 0;\n"                  \
     "setp.eq.u32 p, t, 0; @p mbarrier.init.shared.b64 [bar], 1; @p mbarrier.init.shared.b64 [full], 128;\n"
-#define FILL "st.shared.v4.b32 [s], {t, t, t, t}; st.shared.v4.b32 [s+2048], {t, t, t, t}; "
+#define FILL                                                                                                           \
+    "setp.lt.u32 r, t, 128; @r st.shared.v4.b32 [s], {t, t, t, t}; @r st.shared.v4.b32 [s+2048], {t, t, t, t}; "
 #define READY FILL "fence.proxy.async; bar.sync 0; "
 #define FENCE "wgmma.fence.sync.aligned; "
 #define ON(d)                                                                                                          \
@@ -71,15 +72,15 @@ static const char *const allowed[] = {
     READY FENCE GO_REGISTERS COMMIT "st.global.u32 [O], a0;" WAIT("0"),
     /* shared bytes: reads meanwhile; others' bytes; after the wait of this warp */
     READY FENCE GO COMMIT
-    "ld.shared.u32 u, [s]; st.shared.u32 [tile+4096], t;" WAIT("0") "bar.sync 0; st.shared.u32 [s], t;",
+    "ld.shared.u32 u, [s]; @p st.shared.u32 [tile+4096], t;" WAIT("0") "bar.sync 0; st.shared.u32 [s], t;",
     ALL "setp.lt.u32 q, t, 32; @q st.shared.u32 [s], t;",
     /* the wait of one warp of four, passed on by an mbarrier to a warp of another warpgroup */
     READY
     "setp.ge.u32 q, t, 128; @q bra OTHER;" FENCE GO DONE
-    "@p mbarrier.arrive.shared.b64 X, [bar]; bra OVER; OTHER: " WAIT_FOR("bar") "st.shared.u32 [tile+64], t; OVER:",
+    "@p mbarrier.arrive.shared.b64 X, [bar]; bra OVER; OTHER: " WAIT_FOR("bar") "st.shared.u32 [tile+64], a3; OVER:",
     /* the same by a named barrier, and by bar.arrive */
     READY "setp.ge.u32 q, t, 128; @q bra OTHER;" FENCE GO DONE
-          "bar.arrive 3, 256; bra OVER; OTHER: bar.sync 3, 256; st.shared.u32 [tile+64], t; OVER:",
+          "bar.arrive 3, 256; bra OVER; OTHER: bar.sync 3, 256; st.shared.u32 [tile+64], a3; OVER:",
     /* and to another CTA of the cluster */
     CLUSTER "@q bra OTHER;" FENCE GO DONE MEET "bra OVER; OTHER: " MEET
             "@p st.shared::cluster.u32 [far+64], t; OVER: " MEET,

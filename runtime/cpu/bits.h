@@ -14,7 +14,7 @@ static inline uint64_t bits_bytes(uint64_t count) { /* how large the array is */
 }
 
 static inline uint32_t bits_mask(unsigned count) {
-    return (uint32_t)((UINT64_C(1) << count) - 1);
+    return (uint32_t)((UINT64_C(1) << (count & 63)) - 1);
 }
 
 static inline void bits_short(uint8_t *bits, uint64_t at, unsigned count, bool set) {
@@ -37,6 +37,20 @@ static inline void bits_put(uint8_t *bits, uint64_t at, uint64_t count, bool set
         bits_short(bits, at, piece, set);
         at += piece;
         count -= piece;
+    }
+}
+
+/* Up to 32 of them as a word; those of a word's ones are cleared. */
+static inline uint32_t bits_get(const uint8_t *bits, uint64_t at, unsigned count) {
+    uint64_t word = 0;
+    memcpy(&word, bits + at / 8, BITS_SPARE + 1);
+    return (uint32_t)(word >> (at & 7)) & bits_mask(count);
+}
+
+static inline void bits_clear(uint8_t *bits, uint64_t at, uint32_t ones) {
+    for (; ones; ones &= ones - 1) {
+        uint64_t bit = at + (unsigned)__builtin_ctz(ones);
+        bits[bit / 8] &= (uint8_t) ~(1u << (bit & 7));
     }
 }
 

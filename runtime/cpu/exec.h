@@ -132,12 +132,27 @@ struct code {
     const struct line_source *lines;
     const struct shared_name *shared; /* newest first */
     unsigned op_count, extra_count, constant_bytes, pinned_count, slots, predicates;
+    /* SPARE_KINDS lists */
+    struct spares *spares;
     bool async_reads; /* some operation reads shared memory through the async proxy */
     /* of kernels with wgmma (exec_wgmma_watch.c): of each operation the first of its watches, what it runs behind them
      */
     const u32 *watched, *watches;
     op_fn *const *inner;
+    const struct undefined *undefined; /* exec_undefined.h; NULL: not known */
 };
+
+/* exec_spare.c: blocks of memory between one CTA of a function and the next; what they hold is lost. */
+struct spares {
+    struct spare *first;
+    size_t bytes;
+};
+enum { SPARE_WARP, SPARE_SHARED, SPARE_CELLS, SPARE_CROWDS, SPARE_KINDS }; /* the lists of a function */
+/* A block, aligned to a slot; NULL: out of memory. One of any size; NULL: there is none. */
+void *spare_take(struct spares *spares, size_t bytes);
+void *spare_any(struct spares *spares, size_t *bytes);
+void spare_give(struct spares *spares, void *block, size_t bytes);
+void spares_free(struct spares *spares);
 
 struct group {
     u32 pc, mask;
@@ -159,6 +174,7 @@ struct exec {
     struct fault *fault; /* likewise */
     u8 *local;           /* 32 x local_bytes */
     u32 launched, live;  /* lanes that began; that have not exited */
+    u32 left;            /* that exited straight from where they parted from the others: an early return */
     u32 carry;           /* the condition code's carry of each lane */
     unsigned fault_lane, group_count, parked_count, debt, turn;
     u64 clock;
@@ -188,7 +204,7 @@ struct exec {
     struct wgmma_warp *wgmma;           /* NULL before the first wgmma */
     struct checker *checker;            /* the memory checker's, of the CTA (exec_check.h); NULL: off */
     const struct op *doing;             /* for it: the access under way */
-    u32 *defined;                       /* likewise: lanes in which a watched register has been written (exec_undefined.c) */
+    struct definition *defined;         /* likewise: of its watched registers (exec_undefined.h) */
 };
 
 static inline void note_touch(struct exec *x, const struct op *o, bool store, enum space space, u64 address) {

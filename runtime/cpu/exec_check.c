@@ -3,8 +3,10 @@
  * Bytes that a cp.async or a bulk load brings are as written as their source is: a row that is copied whole and never
  * used may hold anything. A load into registers is a use. */
 #include <stdlib.h>
+#include <string.h>
 #include <runtime/cpu/bits.h>
 #include <runtime/cpu/exec_check.h>
+#include <runtime/cpu/exec_undefined.h>
 
 /* ---- life ---- */
 /* CTAs of a cluster share their order: the first one makes it. */
@@ -16,6 +18,14 @@ static struct ordering *order_of(const struct cta *cta, u32 threads) {
     return order_new(cluster->size * cta->warp_count * WARP, cta->warp_count, threads);
 }
 
+static struct spares *spares_of(const struct cta *cta) {
+    return ((const struct code *)cta->grid->fn->code)->spares;
+}
+
+static size_t cells_bytes(const struct cta *cta) {
+    return (cta->shared_bytes / 4 + 8) * sizeof(struct cell);
+}
+
 bool check_begin(struct cta *cta) {
     const unsigned *block = cta->grid->block;
     struct barriers *state = cta->exec;
@@ -25,18 +35,29 @@ bool check_begin(struct cta *cta) {
     c->order = order_of(cta, block[0] * block[1] * block[2]);
     if (!c->order) return false;
     c->order->users++;
+    c->crowd_slots = cta->warp_count + 1;
     c->first = cta->rank * cta->warp_count * WARP;
     c->known = calloc(bits_bytes(cta->shared_bytes), 1);
-    c->cells = calloc(cta->shared_bytes / 4 + 8, sizeof *c->cells);
-    for (unsigned w = 0; w < cta->warp_count; w++)
+    struct spares *spares = spares_of(cta);
+    size_t crowds;
+    c->cells = spare_take(&spares[SPARE_CELLS], cells_bytes(cta));
+    if (c->cells) memset(c->cells, 0, cells_bytes(cta));
+    c->crowds = spare_any(&spares[SPARE_CROWDS], &crowds);
+    c->crowd_capacity = (u32)(crowds / (c->crowd_slots * sizeof *c->crowds));
+    bool good = c->known && c->cells;
+    for (unsigned w = 0; w < cta->warp_count; w++) {
         exec_of(cta, w)->checker = c;
-    return c->known && c->cells;
+        good = good && undefined_begin(exec_of(cta, w));
+    }
+    return good;
 }
 
 void check_end(struct cta *cta) {
     struct barriers *state = cta->exec;
     struct checker *c = state ? state->checker : NULL;
     if (!c) return;
+    for (unsigned w = 0; w < cta->warp_count; w++)
+        free(exec_of(cta, w)->defined);
     for (unsigned i = 0; c->order && i < WGMMA_PLACES; i++)
         order_drop(c->order, &c->gates[i]);
     for (u32 i = 0; state->async && i < state->async->barrier_count; i++) {
@@ -45,8 +66,10 @@ void check_end(struct cta *cta) {
     }
     if (c->order) order_leave(c->order);
     free(c->known);
-    free(c->cells);
+    spare_give(&spares_of(cta)[SPARE_CELLS], c->cells, cells_bytes(cta));
     free(c->records);
+    spare_give(&spares_of(cta)[SPARE_CROWDS], c->crowds,
+               (size_t)c->crowd_capacity * c->crowd_slots * sizeof *c->crowds);
     free(c);
     state->checker = NULL;
 }

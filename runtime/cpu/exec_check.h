@@ -7,7 +7,8 @@
  * followed: a release is for all who acquire later). What asynchronous copies and wgmma do to shared memory until they
  * are waited for is watched elsewhere (exec_copy_watch.c, exec_async.c, exec_wgmma_watch.c); here they are accesses of
  * the thread that began them. Owned by exec_check.c (life, what has been written), exec_check_order.c (clocks),
- * exec_check_race.c (accesses). All is NULL, and nothing is called, when the checker is off. */
+ * exec_check_race.c (accesses) with exec_check_records.c. All is NULL, and nothing is called, when the checker is off.
+ */
 #ifndef DCPK_CPU_EXEC_CHECK_H
 #define DCPK_CPU_EXEC_CHECK_H
 
@@ -41,6 +42,12 @@ struct cell { /* of 4 bytes of shared memory */
     u64 write, read;
     u32 lanes; /* of the warp that read */
     u32 more;  /* first of further records + 1, 0 none */
+    u32 crowd; /* number of the crowd that reads it, 0 none */
+    u32 unused;
+};
+struct slot { /* of a crowd: of each warp of the CTA what it read; the first one is the crowd's head */
+    u64 stamp;
+    u32 lanes, next; /* head: lanes are the warps that are in, next the next free crowd */
 };
 struct record {
     u64 stamp;
@@ -55,7 +62,9 @@ struct checker { /* of a CTA */
     struct cell *cells;
     struct record *records;
     u32 record_count, record_capacity, record_free; /* record_free: + 1 */
-    struct clocks *gates[WGMMA_PLACES];             /* of barriers: what those who have arrived brought */
+    struct slot *crowds;
+    u32 crowd_count, crowd_capacity, crowd_free, crowd_slots;
+    struct clocks *gates[WGMMA_PLACES]; /* of barriers: what those who have arrived brought */
 };
 
 static inline struct checker *checker_of(const struct cta *cta) {
@@ -75,13 +84,13 @@ bool check_known(struct exec *x, u32 lane, const struct cta *cta, u64 offset, un
 bool check_global(struct exec *x, const struct op *o, u32 lanes, bool same, u64 address, unsigned bytes);
 
 /* ---- exec_check_race.c: whether accesses are ordered with those before them; false: fault ---- */
-/* Loads and stores, all addresses within the CTA's own shared memory. */
-bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes);
-bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes);
+/* Loads and stores, all addresses within the CTA's own shared memory. linear: of 32 lanes, side by side, ascending. */
+bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear);
+bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear);
 /* One lane's access of any CTA's, by x->doing. */
 bool check_place(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes, enum access access);
-/* 16 bytes that the warp reads or writes as a whole, named by a lane. */
-bool check_row(struct exec *x, const struct op *o, u32 lane, u64 offset, enum access access);
+/* Rows of 16 bytes, in order named by lanes, that the warp reads or writes as a whole. */
+bool check_rows(struct exec *x, const struct op *o, u8 *const *rows, u32 count, enum access access);
 /* Bytes that an asynchronous copy of the lane writes or reads. */
 bool check_async(struct exec *x, const struct op *o, u32 lane, struct cta *cta, u64 offset, unsigned bytes,
                  enum access access);

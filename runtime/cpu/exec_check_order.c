@@ -101,7 +101,7 @@ static void learn(struct ordering *r, u32 warp, u32 lanes, struct clocks *from) 
     if (r->blind || !from) return;
     FOR_LANES(l, lanes) {
         if (know[l] == from || know[l] == now) continue;
-        if (know[l] != old) {
+        if (!now || know[l] != old) {
             drop(r, old);
             drop(r, now);
             old = hold(know[l]);

@@ -7,37 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <runtime/cpu/bits.h>
-#include <runtime/cpu/exec_check.h>
-#include <runtime/cpu/exec_ops.h>
-
-enum { STRONG = 1 << 4, KIND = 5, THREAD = 7, PC = 21, CLOCK = 40, BYTES = 15, PC_MOST = (1 << 19) - 1 };
-#define THREADS_MOST (1u << (PC - THREAD))
-
-struct by { /* one access */
-    struct exec *x;
-    const struct op *op; /* its values, where it is a store by threads; NULL: they are not known */
-    struct checker *c;
-    struct cta *cta;
-    const struct clocks *knows;
-    u64 stamp; /* bytes left out */
-    u32 thread;
-    u32 lane;
-    const u64 *address; /* of all lanes that store at once; NULL: the others' values are in memory */
-    u32 lanes;
-    enum access access;
-};
-
-static inline u32 thread_in(u64 stamp) {
-    return (u32)(stamp >> THREAD) & (THREADS_MOST - 1);
-}
-
-static inline u32 clock_in(u64 stamp) {
-    return (u32)(stamp >> CLOCK);
-}
-
-static inline unsigned kind_in(u64 stamp) {
-    return (unsigned)(stamp >> KIND) & 3;
-}
+#include <runtime/cpu/exec_check_race.h>
+#include <runtime/cpu/exec_undefined.h>
 
 static inline u64 stamp_of(const struct exec *x, const struct op *o, u32 thread, enum stamp_kind kind, bool strong) {
     u64 pc = (u64)(o - x->code->ops);
@@ -55,12 +26,13 @@ static struct by by_lane(struct exec *x, const struct op *o, u32 lane, struct ct
                        .stamp = stamp_of(x, o, thread, BY_THREAD, strong),
                        .thread = thread,
                        .lane = lane,
+                       .self = 1u << lane,
                        .access = access};
 }
 
 /* ---- order ---- */
 /* Whether all that the stamp says of these lanes is behind the access. *lane: one that is not. */
-static bool is_known(const struct by *by, u64 stamp, u32 lanes, u32 *lane) {
+bool race_known(const struct by *by, u64 stamp, u32 lanes, u32 *lane) {
     u32 clock = clock_in(stamp), base = thread_in(stamp) / WARP * WARP;
     const u32 *at = by->knows->at;
     if (clock <= by->knows->floor) return true;
@@ -72,7 +44,7 @@ static bool is_known(const struct by *by, u64 stamp, u32 lanes, u32 *lane) {
             if (at[base + i] >= clock) return true;
         return false;
     }
-    if (by->thread - base < WARP) lanes &= ~(1u << by->thread % WARP);
+    if (by->thread - base < WARP) lanes &= ~by->self;
     FOR_LANES(l, lanes) {
         if (at[base + l] >= clock) continue;
         *lane = l;
@@ -81,17 +53,8 @@ static bool is_known(const struct by *by, u64 stamp, u32 lanes, u32 *lane) {
     return true;
 }
 
-static inline u32 own_lane(u64 stamp) {
-    return 1u << thread_in(stamp) % WARP;
-}
-
-static inline bool clashes(const struct by *by, u64 stamp, u32 lanes, unsigned bytes, u32 *lane) {
-    if (!(stamp & bytes) || clock_in(stamp) <= by->knows->floor || (stamp & by->stamp & STRONG)) return false;
-    return !is_known(by, stamp, lanes, lane);
-}
-
 /* ---- words ---- */
-static bool race(const struct by *by, u64 stamp, u32 lane, bool written, u32 word) {
+bool race_found(const struct by *by, u64 stamp, u32 lane, bool written, u32 word) {
     static const char *const kinds[2][2] = {{"", "write after read"}, {"read after write", "write after write"}};
     struct exec *x = by->x;
     char name[200] = "", *text = x->fault->text;
@@ -120,10 +83,6 @@ static bool race(const struct by *by, u64 stamp, u32 lane, bool written, u32 wor
     return false;
 }
 
-static struct record *records(const struct checker *c, u32 number) {
-    return &c->records[number - 1];
-}
-
 /* ---- values ---- */
 static void value_of(const struct exec *x, const struct op *o, u32 lane, u8 *to) {
     for (unsigned i = 0; i < o->count; i++) {
@@ -133,7 +92,7 @@ static void value_of(const struct exec *x, const struct op *o, u32 lane, u8 *to)
 }
 
 /* Whether the store writes into the word what the other write has: that is in memory, or another lane stores it now. */
-static bool same_value(const struct by *by, u64 stamp, u32 word, unsigned bytes) {
+bool race_same_value(const struct by *by, u64 stamp, u32 word, unsigned bytes) {
     const struct op *o = by->op;
     u8 mine[32], other[32];
     if (!o) return false;
@@ -153,76 +112,12 @@ static bool same_value(const struct by *by, u64 stamp, u32 word, unsigned bytes)
     return true;
 }
 
-/* ---- further records ---- */
-static struct record *new_record(struct checker *c, u32 *number) {
-    if (c->record_free) {
-        *number = c->record_free;
-        c->record_free = records(c, *number)->next;
-        return records(c, *number);
-    }
-    if (c->record_count == c->record_capacity) {
-        u32 capacity = c->record_capacity ? 2 * c->record_capacity : 256;
-        struct record *grown = realloc(c->records, capacity * sizeof *grown);
-        if (!grown) {
-            c->order->blind = true;
-            return NULL;
-        }
-        c->records = grown;
-        c->record_capacity = capacity;
-    }
-    *number = ++c->record_count;
-    return records(c, *number);
-}
-
-static void free_record(struct checker *c, u32 *link) {
-    u32 number = *link;
-    struct record *e = records(c, number);
-    *link = e->next;
-    e->next = c->record_free;
-    c->record_free = number;
-}
-
-#define WHO (~UINT64_C(0) << CLOCK | (u64)(THREADS_MOST / WARP - 1) << (THREAD + 5) | 3u << KIND | STRONG)
-
-/* Keeps a record beside the newest; it may take the place of one that it says more than. */
-static void keep(struct checker *c, struct cell *cell, u64 stamp, u32 lanes, bool write) {
-    for (u32 *link = &cell->more; *link;) {
-        struct record *e = records(c, *link);
-        bool alike = e->write == write && !((e->stamp ^ stamp) & WHO & ((UINT64_C(1) << CLOCK) - 1));
-        if (alike && !((e->stamp ^ stamp) & WHO) && (e->lanes == lanes || !((e->stamp ^ stamp) & BYTES))) {
-            e->lanes |= lanes;
-            e->stamp |= stamp & BYTES;
-            return;
-        }
-        if (alike && e->stamp <= stamp && !(e->lanes & ~lanes) && !(e->stamp & ~stamp & BYTES))
-            free_record(c, link);
-        else
-            link = &e->next;
-    }
-    u32 number;
-    struct record *e = new_record(c, &number);
-    if (!e) return;
-    *e = (struct record){stamp, lanes, cell->more, write};
-    cell->more = number;
-}
-
-static bool chain_permits(const struct by *by, const struct cell *cell, u32 word, unsigned bytes) {
-    u32 lane;
-    for (u32 i = cell->more; i; i = records(by->c, i)->next) {
-        const struct record *e = records(by->c, i);
-        if (!e->write && by->access == ACCESS_READ) continue;
-        if (!clashes(by, e->stamp, e->lanes, bytes, &lane)) continue;
-        if (e->write && by->access == ACCESS_WRITE && same_value(by, e->stamp, word, bytes)) continue;
-        return race(by, e->stamp, lane, e->write, word);
-    }
-    return true;
-}
-
 /* ---- reads ---- */
 static inline bool may_read(const struct by *by, const struct cell *cell, u32 word, unsigned bytes) {
     u32 lane;
-    if (clashes(by, cell->write, own_lane(cell->write), bytes, &lane)) return race(by, cell->write, lane, true, word);
-    return !cell->more || chain_permits(by, cell, word, bytes);
+    if (clashes(by, cell->write, own_lane(cell->write), bytes, &lane))
+        return race_found(by, cell->write, lane, true, word);
+    return !cell->more || records_permit(by, cell, word, bytes);
 }
 
 static inline void note_read(const struct by *by, struct cell *cell, unsigned bytes, u32 lanes) {
@@ -233,51 +128,37 @@ static inline void note_read(const struct by *by, struct cell *cell, unsigned by
         cell->read |= bytes;
         return;
     }
-    if (old && (old & ~now & BYTES || !is_known(by, old, cell->lanes, &lane)))
-        keep(by->c, cell, old, cell->lanes, false);
+    if (old && (old & ~now & BYTES || !race_known(by, old, cell->lanes, &lane)))
+        records_keep_read(by->c, cell, old, cell->lanes);
     cell->read = now;
     cell->lanes = lanes;
 }
 
 /* ---- writes ---- */
-/* A record that the write does not do away with: bytes it leaves, or a strong access that is not ordered with it. */
-static u64 what_stays(const struct by *by, u64 stamp, u32 lanes, unsigned bytes) {
-    u32 lane;
-    if (stamp & by->stamp & STRONG && !is_known(by, stamp, lanes, &lane)) return stamp;
-    return stamp & BYTES & ~bytes ? stamp & ~(u64)bytes : 0;
-}
-
 static void note_partial(const struct by *by, struct cell *cell, unsigned bytes) {
-    for (u32 *link = &cell->more; *link;) {
-        struct record *e = records(by->c, *link);
-        u64 stays = what_stays(by, e->stamp, e->lanes, bytes);
-        e->stamp = stays;
-        if (stays)
-            link = &e->next;
-        else
-            free_record(by->c, link);
-    }
+    records_written(by, cell, bytes);
     if (cell->write) {
-        u64 stays = what_stays(by, cell->write, own_lane(cell->write), bytes);
-        if (stays) keep(by->c, cell, stays, own_lane(stays), true);
+        u64 stays = record_stays(by, cell->write, own_lane(cell->write), bytes);
+        if (stays) records_keep(by->c, cell, stays, own_lane(stays), true);
     }
-    if (cell->read) cell->read = what_stays(by, cell->read, cell->lanes, bytes);
+    if (cell->read) cell->read = record_stays(by, cell->read, cell->lanes, bytes);
     cell->write = by->stamp | bytes;
 }
 
 static inline bool write_word(const struct by *by, struct cell *cell, u32 word, unsigned bytes) {
     u32 lane;
     if (clashes(by, cell->write, own_lane(cell->write), bytes, &lane) &&
-        !(by->access == ACCESS_WRITE && same_value(by, cell->write, word, bytes)))
-        return race(by, cell->write, lane, true, word);
-    if (clashes(by, cell->read, cell->lanes, bytes, &lane)) return race(by, cell->read, lane, false, word);
-    if (cell->more && !chain_permits(by, cell, word, bytes)) return false;
+        !(by->access == ACCESS_WRITE && race_same_value(by, cell->write, word, bytes)))
+        return race_found(by, cell->write, lane, true, word);
+    if (clashes(by, cell->read, cell->lanes, bytes, &lane)) return race_found(by, cell->read, lane, false, word);
+    if (cell->more && !records_permit(by, cell, word, bytes)) return false;
+    if (cell->crowd && !crowd_permits(by, cell, word, bytes)) return false;
+    if (cell->crowd) crowd_leave(by, cell, bytes);
     if (bytes != BYTES || by->stamp & STRONG) {
         note_partial(by, cell, bytes);
         return true;
     }
-    while (cell->more)
-        free_record(by->c, &cell->more);
+    if (cell->more) records_clear(by->c, cell);
     cell->write = by->stamp | bytes;
     cell->read = 0;
     cell->lanes = 0;
@@ -292,29 +173,80 @@ static inline unsigned bytes_in(u64 offset, unsigned bytes) {
 static inline bool access_words(const struct by *by, u64 offset, unsigned bytes) {
     unsigned mask = bytes_in(offset, bytes);
     struct cell *cells = by->c->cells;
-    for (u32 word = (u32)(offset / 4), end = (u32)((offset + bytes + 3) / 4); word < end; word++) {
-        if (by->access == ACCESS_READ) {
-            if (!may_read(by, &cells[word], word, mask)) return false;
-            note_read(by, &cells[word], mask, 1u << by->lane);
-        } else if (!write_word(by, &cells[word], word, mask)) {
-            return false;
-        }
+    u32 word = (u32)(offset / 4), end = (u32)((offset + bytes + 3) / 4);
+    for (; word < end && by->access != ACCESS_READ; word++)
+        if (!write_word(by, &cells[word], word, mask)) return false;
+    for (; word < end; word++) {
+        if (!may_read(by, &cells[word], word, mask)) return false;
+        note_read(by, &cells[word], mask, by->self);
     }
     return true;
 }
 
-bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes) {
+/* Whether that many bytes, aligned to themselves, have been written. */
+static inline bool all_known(const u8 *known, u64 offset, unsigned bytes) {
+    u16 two;
+    switch (bytes) {
+    case 4:
+        return (known[offset / 8] >> (offset & 4) & 15) == 15;
+    case 8:
+        return known[offset / 8] == 255;
+    case 16:
+        memcpy(&two, known + offset / 8, sizeof two);
+        return two == UINT16_MAX;
+    default:
+        return bits_run(known, offset, bytes) == bytes;
+    }
+}
+
+/* They have been now. */
+static inline void make_known(u8 *known, u64 offset, unsigned bytes) {
+    switch (bytes) {
+    case 4:
+        known[offset / 8] |= (u8)(15 << (offset & 4));
+        break;
+    case 8:
+        known[offset / 8] = 255;
+        break;
+    case 16:
+        memset(known + offset / 8, 255, 2);
+        break;
+    default:
+        bits_put(known, offset, bytes, true);
+    }
+}
+
+/* A run of whole words of eight bytes. */
+static bool run_known(const u8 *known, u64 offset, unsigned bytes) {
+    u64 all = UINT64_MAX, eight;
+    if (offset % 8 || bytes % 64) return false;
+    for (unsigned i = 0; i < bytes / 8; i += 8) {
+        memcpy(&eight, known + offset / 8 + i, sizeof eight);
+        all &= eight;
+    }
+    return all == UINT64_MAX;
+}
+
+bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear) {
     struct cta *cta = x->warp->cta;
     struct by by = by_lane(x, o, 0, cta, o->order != ORDER_WEAK, ACCESS_READ);
     struct clocks **know = x->checker->order->know + by.thread;
     const u64 stamp = by.stamp;
     const u32 thread = by.thread;
     if (o->order != ORDER_WEAK) check_acquire(x, o, m);
-    FOR_LANES(l, m) {
+    const bool known = linear && run_known(by.c->known, address[0] - SHARED_BASE, bytes * WARP);
+    FOR_LANES(l, known ? 0 : m) {
         u64 offset = address[l] - SHARED_BASE;
-        if (bits_run(by.c->known, offset, bytes) != bytes) return check_known(x, l, cta, offset, bytes);
+        if (!all_known(by.c->known, offset, bytes) &&
+            !undefined_loaded(x, o, l, bits_get(by.c->known, offset, bytes), address[l]))
+            return check_known(x, l, cta, offset, bytes);
+    }
+    const u32 left = race_fast_load(&by, know, m, address, bytes);
+    FOR_LANES(l, left) {
+        u64 offset = address[l] - SHARED_BASE;
         by.knows = know[l];
         by.lane = l;
+        by.self = 1u << l;
         by.thread = thread + l;
         by.stamp = stamp + ((u64)l << THREAD);
         if (!by.c->order->blind && !access_words(&by, offset, bytes)) return false;
@@ -322,7 +254,7 @@ bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, u
     return true;
 }
 
-bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes) {
+bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear) {
     struct cta *cta = x->warp->cta;
     struct by by = by_lane(x, o, 0, cta, o->order != ORDER_WEAK, ACCESS_WRITE);
     struct clocks **know = x->checker->order->know + by.thread;
@@ -331,11 +263,19 @@ bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, 
     by.op = o;
     by.address = address;
     by.lanes = m;
-    FOR_LANES(l, m) {
+    const u32 vague = undefined_lanes(x, o);
+    if (linear) bits_put(by.c->known, address[0] - SHARED_BASE, (u64)bytes * WARP, true);
+    FOR_LANES(l, linear ? vague : m) {
         u64 offset = address[l] - SHARED_BASE;
-        bits_put(by.c->known, offset, bytes, true);
+        make_known(by.c->known, offset, bytes);
+        if (vague >> l & 1) bits_clear(by.c->known, offset, undefined_stored(x, o, l));
+    }
+    const u32 left = race_fast_store(&by, know, m, address, bytes);
+    FOR_LANES(l, left) {
+        u64 offset = address[l] - SHARED_BASE;
         by.knows = know[l];
         by.lane = l;
+        by.self = 1u << l;
         by.thread = thread + l;
         by.stamp = stamp + ((u64)l << THREAD);
         if (!by.c->order->blind && !access_words(&by, offset, bytes)) return false;
@@ -365,15 +305,24 @@ bool check_async(struct exec *x, const struct op *o, u32 lane, struct cta *cta, 
     return by.c->order->blind || access_words(&by, offset, bytes);
 }
 
-/* Each array that one of the lanes knows by, once. */
-static bool all_may_read(struct by *by, u32 first, u32 lanes, u64 offset, unsigned bytes) {
+/* Each array that one of the lanes knows by, once: lanes that stand for all. */
+static u32 who_know(const struct ordering *r, u32 first, u32 lanes) {
     const struct clocks *last = NULL;
+    u32 few = 0;
     FOR_LANES(l, lanes) {
+        if (r->know[first + l] == last) continue;
+        last = r->know[first + l];
+        few |= 1u << l;
+    }
+    return few;
+}
+
+static bool all_may_read(struct by *by, u32 first, u32 few, u64 offset, unsigned bytes) {
+    by->self = 0;
+    FOR_LANES(l, few) {
         by->knows = by->c->order->know[first + l];
         by->thread = first + l;
         by->lane = l;
-        if (by->knows == last) continue;
-        last = by->knows;
         for (u32 word = (u32)(offset / 4); word < (offset + bytes) / 4; word++)
             if (!may_read(by, &by->c->cells[word], word, BYTES)) return false;
     }
@@ -386,19 +335,25 @@ static void note_together(struct by *by, u32 first, u64 offset, unsigned bytes, 
         note_read(by, &by->c->cells[word], BYTES, ALL_LANES);
 }
 
-bool check_row(struct exec *x, const struct op *o, u32 lane, u64 offset, enum access access) {
+bool check_rows(struct exec *x, const struct op *o, u8 *const *rows, u32 count, enum access access) {
     enum { ROW = 16 };
     struct cta *cta = x->warp->cta;
-    if (access == ACCESS_WRITE) {
-        check_written(cta, offset, ROW);
-        return check_async(x, o, lane, cta, offset, ROW, ACCESS_WRITE);
-    }
-    if (!check_known(x, lane, cta, offset, ROW)) return false;
     struct by by = by_lane(x, o, 0, cta, false, ACCESS_READ);
-    u32 first = by.thread;
-    if (by.c->order->blind) return true;
-    if (!all_may_read(&by, first, x->live, offset, ROW)) return false;
-    note_together(&by, first, offset, ROW, BY_WARP);
+    const u64 stamp = by.stamp;
+    const u32 first = by.thread, few = by.c->order->blind ? 0 : who_know(by.c->order, first, x->live);
+    for (u32 l = 0; l < count; l++) {
+        u64 offset = (u64)(rows[l] - cta->shared);
+        if (access == ACCESS_WRITE) {
+            check_written(cta, offset, ROW);
+            if (!check_async(x, o, l, cta, offset, ROW, ACCESS_WRITE)) return false;
+            continue;
+        }
+        if (!all_known(by.c->known, offset, ROW) && !check_known(x, l, cta, offset, ROW)) return false;
+        if (by.c->order->blind) continue;
+        by.stamp = stamp;
+        if (!all_may_read(&by, first, few, offset, ROW)) return false;
+        note_together(&by, first, offset, ROW, BY_WARP);
+    }
     return true;
 }
 
@@ -408,7 +363,8 @@ bool check_wgmma(struct exec *x, const struct op *o, unsigned group, u64 offset)
     struct by by = by_lane(x, o, 0, cta, false, ACCESS_READ);
     if (by.c->order->blind) return true;
     for (u32 w = 0; w < WARPGROUP; w++)
-        if (!all_may_read(&by, first + w * WARP, ALL_LANES, offset, UNIT)) return false;
+        if (!all_may_read(&by, first + w * WARP, who_know(by.c->order, first + w * WARP, ALL_LANES), offset, UNIT))
+            return false;
     note_together(&by, first, offset, UNIT, BY_GROUP);
     return true;
 }

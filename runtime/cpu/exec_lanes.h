@@ -252,7 +252,10 @@ HELPER u32 f16_of_e4m3(u32 v) {
 }
 HELPER u32 pack_lanes(const s32 *t) {
     u32 bits = 0;
-#ifdef __SSE2__
+#ifdef __AVX2__
+    for (int i = 0; i < WARP; i += 8)
+        bits |= (u32)_mm256_movemask_ps(_mm256_loadu_ps((const float *)(const void *)(t + i))) << i;
+#elif defined __SSE2__
     for (int i = 0; i < WARP; i += 16) {
         const __m128i *v = (const __m128i *)(const void *)(t + i);
         __m128i low = _mm_packs_epi32(_mm_loadu_si128(v), _mm_loadu_si128(v + 1));

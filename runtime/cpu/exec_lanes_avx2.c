@@ -4,7 +4,7 @@
 #ifdef __x86_64__
 #include <math.h>
 #include <string.h>
-#include <emmintrin.h>
+#include <immintrin.h>
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,lzcnt,popcnt"))), apply_to = function)
 #else

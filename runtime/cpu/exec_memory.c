@@ -1,10 +1,12 @@
 /* exec_memory.c - loads, stores and fences. Checks alignment, and bounds of shared, local and parameter memory; global
  * memory is the world's. A polled load (volatile, relaxed, acquire from global memory) ends a warp's burst. */
 #include <string.h>
+#include <runtime/cpu/bits.h>
 #include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_check.h>
 #include <runtime/cpu/exec_copy.h>
 #include <runtime/cpu/exec_memory.h>
+#include <runtime/cpu/exec_vector.h>
 
 /* Address of each active lane, offset added. */
 void lane_addresses(const struct exec *x, const struct op *o, u64 *address) {
@@ -92,44 +94,6 @@ enum space space_of(u64 *address) {
 }
 
 /* ---- loads ---- */
-/* From each lane's bytes to the data registers. */
-#define COPY_ELEMENTS(type)                                                                                            \
-    {                                                                                                                  \
-        type *d = AT(x, operand);                                                                                      \
-        if (m == ALL_LANES)                                                                                            \
-            for (u32 l = 0; l < WARP; l++)                                                                             \
-                memcpy(&d[l], from[l] + at, sizeof(type));                                                             \
-        else                                                                                                           \
-            FOR_LANES(l, m) memcpy(&d[l], from[l] + at, sizeof(type));                                                 \
-    }
-
-static void scatter(struct exec *x, const struct op *o, u32 m, const u8 *const *from) {
-    for (unsigned i = 0; i < o->count; i++) {
-        u32 operand = x->code->extra[o->extra + i];
-        unsigned at = i * o->bytes;
-        if (o->bytes == 4 && o->width == 32) {
-            COPY_ELEMENTS(u32)
-        } else if (o->bytes == 8) {
-            COPY_ELEMENTS(u64)
-        } else if (o->bytes == 16) {
-            COPY_ELEMENTS(unsigned __int128)
-        } else {
-            unsigned spare = 64 - 8u * o->bytes;
-            u32 *d32 = AT(x, operand);
-            u64 *d64 = AT(x, operand);
-            FOR_LANES(l, m) {
-                u64 value = 0;
-                memcpy(&value, from[l] + at, o->bytes);
-                if (o->flags & F_SIGNED) value = (u64)((s64)(value << spare) >> spare);
-                if (o->width == 64)
-                    d64[l] = value;
-                else
-                    d32[l] = o->width == 16 ? (u16)value : (u32)value;
-            }
-        }
-    }
-}
-
 static void note_poll(struct exec *x, const struct op *o, u64 address, const u8 *value, unsigned bytes) {
     x->poll_address = address;
     x->poll_bytes = bytes < 16 ? bytes : 16;
@@ -177,12 +141,38 @@ static bool load_run(struct exec *x, const struct op *o, u32 run, bool same, con
     return load_global_lane(x, o, first, address[first], to, bytes);
 }
 
+/* A weak load where global memory is plain: all lanes at once. false: nothing is done. */
+static bool load_plain(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes) {
+    struct span span;
+    struct plain plain;
+    const u8 *from[WARP];
+    const bool input = x->checker && o->flags & (F_INPUT | F_NC);
+    if (o->order != ORDER_WEAK || !span_of(address, m, bytes, &span) || (input && !span.linear) ||
+        !world_plain(x->world, x->warp, span.low, span.bytes, false, &plain))
+        return false;
+    if (x->checker && plain.written && bits_run(plain.written, plain.first, span.bytes) < span.bytes) FOR_LANES(l, m)
+    if (bits_run(plain.written, plain.first + (address[l] - span.low), bytes) < bytes) return false;
+    if (input) world_read_input(x->world, x->warp, span.low, span.bytes, o->flags & F_INPUT);
+    if (span.linear) {
+        registers_load_linear(x, o, plain.at);
+        return true;
+    }
+    for (u32 l = 0; l < WARP; l++)
+        from[l] = plain.at + (m >> l & 1 ? address[l] - span.low : 0);
+    registers_load(x, o, m, from);
+    return true;
+}
+
 int op_load_global(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u8 raw[WARP * 32];
     const u8 *from[WARP];
     unsigned bytes = (unsigned)o->bytes * o->count, used = 0;
     lane_addresses(x, o, address);
+    if (load_plain(x, o, m, address, bytes)) {
+        note_touch(x, o, false, SPACE_GLOBAL, address[__builtin_ctz(m)]);
+        return RUN_NEXT;
+    }
     for (u32 left = m; left;) {
         u32 first = (u32)__builtin_ctz(left);
         bool same;
@@ -195,7 +185,7 @@ int op_load_global(struct exec *x, const struct op *o, u32 m) {
         used += same ? bytes : 0;
         left &= ~run;
     }
-    scatter(x, o, m, from);
+    registers_load(x, o, m, from);
     u32 first = (u32)__builtin_ctz(m);
     note_touch(x, o, false, SPACE_GLOBAL, address[first]);
     if (o->order == ORDER_WEAK) return RUN_NEXT;
@@ -227,37 +217,35 @@ int op_load_generic(struct exec *x, const struct op *o, u32 m) {
             polled = true;
         }
     }
-    scatter(x, o, m, from);
+    registers_load(x, o, m, from);
     return polled ? RUN_STOP : RUN_NEXT;
 }
 
-/* Whether all active addresses are aligned and within the CTA's shared memory, without a fault: the common case, in
- * vector code. */
-static bool all_in_shared(const struct exec *x, const u64 *address, u32 m, unsigned bytes) {
-    u64 size = x->warp->cta->shared_bytes, wrong = 0;
-    if (size < bytes) return false;
-    u64 last = size - bytes;
-    for (u32 l = 0; l < WARP; l++) {
-        u64 offset = address[l] - SHARED_BASE;
-        u64 bad = (offset & (bytes - 1)) | (u64)(offset > last);
-        wrong |= m >> l & 1 ? bad : 0;
-    }
-    return !wrong;
+/* Whether all active addresses are aligned and within the CTA's shared memory, without a fault: the common case. */
+static bool all_in_shared(const struct exec *x, const u64 *address, u32 m, unsigned bytes, struct span *span) {
+    u64 size = x->warp->cta->shared_bytes;
+    return span_of(address, m, bytes, span) && span->low >= SHARED_BASE && span->low - SHARED_BASE <= size &&
+           span->bytes <= size - (span->low - SHARED_BASE);
 }
 
 int op_load_window(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     const u8 *from[WARP];
+    struct span span;
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
-    if (o->space == SPACE_SHARED && all_in_shared(x, address, m, bytes)) {
+    if (o->space == SPACE_SHARED && all_in_shared(x, address, m, bytes, &span)) {
         const u8 *shared = x->warp->cta->shared;
         note_touch(x, o, false, SPACE_SHARED, address[__builtin_ctz(m)]);
         if (x->warp->cta->copies && !copies_permit_each(x, m, address, bytes, ACCESS_READ)) return RUN_FAULT;
-        if (x->checker && !check_load(x, o, m, address, bytes)) return RUN_FAULT;
+        if (x->checker && !check_load(x, o, m, address, bytes, span.linear)) return RUN_FAULT;
+        if (span.linear) {
+            registers_load_linear(x, o, shared + (span.low - SHARED_BASE));
+            return RUN_NEXT;
+        }
         for (u32 l = 0; l < WARP; l++)
             from[l] = shared + (m >> l & 1 ? address[l] - SHARED_BASE : 0);
-        scatter(x, o, m, from);
+        registers_load(x, o, m, from);
         return RUN_NEXT;
     }
     x->doing = o;
@@ -266,7 +254,7 @@ int op_load_window(struct exec *x, const struct op *o, u32 m) {
         if (o->space == SPACE_SHARED) note_touch(x, o, false, SPACE_SHARED, address[l]);
         if (!(from[l] = window_at(x, l, o->space, address[l], bytes, ACCESS_READ))) return RUN_FAULT;
     }
-    scatter(x, o, m, from);
+    registers_load(x, o, m, from);
     return RUN_NEXT;
 }
 
@@ -328,14 +316,37 @@ static inline void release(struct exec *x, const struct op *o, u32 m) {
     if (x->checker) check_release(x, o, m);
 }
 
+/* A store that releases nothing where global memory is plain. false: nothing is done. */
+static bool store_plain(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes) {
+    struct span span;
+    struct plain plain;
+    u8 *to[WARP];
+    if (o->order >= ORDER_ACQUIRE || !span_of(address, m, bytes, &span) ||
+        !world_plain(x->world, x->warp, span.low, span.bytes, true, &plain))
+        return false;
+    if (span.linear) {
+        if (plain.written) bits_put(plain.written, plain.first, span.bytes, true);
+        x->warp->progressed |= registers_store_linear(x, o, plain.at);
+        return true;
+    }
+    FOR_LANES(l, m) {
+        u64 offset = address[l] - span.low;
+        to[l] = plain.at + offset;
+        if (plain.written) bits_put(plain.written, plain.first + offset, bytes, true);
+    }
+    x->warp->progressed |= registers_store(x, o, m, to);
+    return true;
+}
+
 int op_store_global(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     u8 raw[WARP][32];
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
-    gather(x, o, m, raw);
     release(x, o, m);
     note_touch(x, o, true, SPACE_GLOBAL, address[__builtin_ctz(m)]);
+    if (store_plain(x, o, m, address, bytes)) return RUN_NEXT;
+    gather(x, o, m, raw);
     FOR_LANES(l, m)
     if (!store_global_lane(x, o, l, address[l], raw[l], bytes)) return RUN_FAULT;
     return RUN_NEXT;
@@ -358,36 +369,23 @@ int op_store_generic(struct exec *x, const struct op *o, u32 m) {
     return RUN_NEXT;
 }
 
-/* 32-bit elements to checked shared memory, lane after lane. Says whether memory changed. */
-static bool store_words(struct exec *x, const struct op *o, u32 m, const u64 *address) {
-    const u32 *source[8];
-    u32 changed = 0;
-    u8 *shared = x->warp->cta->shared;
-    for (unsigned i = 0; i < o->count; i++)
-        source[i] = AT(x, x->code->extra[o->extra + i]);
-    FOR_LANES(l, m) {
-        u8 *to = shared + (address[l] - SHARED_BASE);
-        for (unsigned i = 0; i < o->count; i++) {
-            u32 before, now = source[i][l];
-            memcpy(&before, to + 4 * i, 4);
-            changed |= before ^ now;
-            memcpy(to + 4 * i, &now, 4);
-        }
-    }
-    return changed != 0;
-}
-
 int op_store_window(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
-    u8 raw[WARP][32];
+    u8 raw[WARP][32], *to[WARP], *shared = x->warp->cta->shared;
+    struct span span;
     unsigned bytes = (unsigned)o->bytes * o->count;
     lane_addresses(x, o, address);
     release(x, o, m);
     if (o->space == SPACE_SHARED) note_touch(x, o, true, SPACE_SHARED, address[__builtin_ctz(m)] & ~WINDOW_OF(~(u64)0));
-    if (o->space == SPACE_SHARED && o->bytes == 4 && o->width == 32 && all_in_shared(x, address, m, bytes)) {
+    if (o->space == SPACE_SHARED && all_in_shared(x, address, m, bytes, &span)) {
         if (x->warp->cta->copies && !copies_permit_each(x, m, address, bytes, ACCESS_WRITE)) return RUN_FAULT;
-        if (x->checker && !check_store(x, o, m, address, bytes)) return RUN_FAULT;
-        x->warp->progressed |= store_words(x, o, m, address);
+        if (x->checker && !check_store(x, o, m, address, bytes, span.linear)) return RUN_FAULT;
+        if (span.linear) {
+            x->warp->progressed |= registers_store_linear(x, o, shared + (span.low - SHARED_BASE));
+            return RUN_NEXT;
+        }
+        FOR_LANES(l, m) to[l] = shared + (address[l] - SHARED_BASE);
+        x->warp->progressed |= registers_store(x, o, m, to);
         return RUN_NEXT;
     }
     gather(x, o, m, raw);

@@ -7,6 +7,7 @@
 #endif
 #include <runtime/cpu/exec_async.h>
 #include <runtime/cpu/exec_check.h>
+#include <runtime/cpu/exec_ops.h>
 #include <runtime/cpu/exec_copy.h>
 
 /* After this many backward branches with other groups waiting, the one that waited longest runs for a turn. */
@@ -75,6 +76,10 @@ static int choose(struct exec *x, u32 pick) {
     return lowest;
 }
 
+static bool is_exit(const struct exec *x, u32 pc) {
+    return pc + 1 >= x->code->op_count || x->code->ops[pc].run == op_exit;
+}
+
 static void branch(struct exec *x, unsigned at, u32 taken, u32 target) {
     struct group *g = &x->groups[at];
     if (target <= g->pc && x->group_count > 1) {
@@ -86,6 +91,8 @@ static void branch(struct exec *x, unsigned at, u32 taken, u32 target) {
     } else {
         g->mask &= ~taken;
         g->pc++;
+        if (is_exit(x, target)) x->left |= taken;
+        if (is_exit(x, g->pc)) x->left |= g->mask;
         group_add(x, target, taken);
     }
     if (x->group_count > 1) group_merge(x, at);
@@ -111,6 +118,7 @@ static void branch_indexed(struct exec *x, unsigned at, u32 m) {
 
 static enum step_result finish_exit(struct exec *x, unsigned at, u32 m) {
     x->live &= ~m;
+    if (m != x->groups[at].mask) x->left |= m;
     x->warp->progressed = true;
     if (x->copies && !copies_exit(x, m)) return STEP_FAULT;
     if (x->checker) check_exit(x, m);

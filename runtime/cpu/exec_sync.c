@@ -93,6 +93,15 @@ static void unpark(struct exec *x, u32 lanes, bool resume) {
     x->parked_count = kept;
 }
 
+/* The memory checker: an .aligned barrier wants the whole warp, whether or not hardware lets it pass; but for threads
+ * that returned early, at once. Those that did anything else after they had passed the barrier by have diverged. */
+static int short_of(struct exec *x, u32 here) {
+    return exec_fault(
+        x, (unsigned)__builtin_ctz(here), FAULT_LAUNCH,
+        "divergent barrier: an .aligned one that lanes 0x%08x of the warp come to; lanes 0x%08x have exited", here,
+        x->launched & ~here);
+}
+
 static int try_complete(struct exec *x, unsigned at, bool *done) {
     struct parked first = x->parked[at];
     bool barrier = x->code->ops[first.pc].kind == SYNC_BARRIER;
@@ -112,6 +121,8 @@ static int try_complete(struct exec *x, unsigned at, bool *done) {
         }
     if (here != needed) return RUN_NEXT;
     *done = true;
+    if (barrier && x->checker && x->code->ops[first.pc].bytes && x->launched & ~needed & ~x->left)
+        return fault_at(x, &first, short_of(x, here));
     if (barrier) return fault_at(x, &first, parts[0].op->sync(x, parts, count, here));
     int run = fault_at(x, &first, parts[0].op->sync(x, parts, count, here));
     unpark(x, here, true);

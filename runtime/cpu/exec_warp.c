@@ -27,16 +27,30 @@ static void set_pinned(struct exec *x) {
     }
 }
 
-/* One block: struct warp, struct exec, predicates, registers, local memory. */
-static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads) {
+/* ---- memory ---- */
+static struct spares *spares_of(const struct cta *cta, unsigned kind) {
+    return &((const struct code *)cta->grid->fn->code)->spares[kind];
+}
+
+/* Of a warp: its head; all. */
+static size_t head_bytes(const struct code *code) {
+    return (sizeof(struct warp) + sizeof(struct exec) + code->predicates * sizeof(u32) + SLOT_BYTES - 1) &
+           ~(size_t)(SLOT_BYTES - 1);
+}
+
+static size_t warp_bytes(const struct cta *cta) {
     const struct ptx_function *fn = cta->grid->fn;
     const struct code *code = fn->code;
-    size_t head = (sizeof(struct warp) + sizeof(struct exec) + code->predicates * sizeof(u32) + SLOT_BYTES - 1) &
-                  ~(size_t)(SLOT_BYTES - 1);
-    size_t registers = (size_t)code->slots * SLOT_BYTES, local = (size_t)fn->local_bytes * WARP;
-    u8 *at = aligned_alloc(SLOT_BYTES, (head + registers + local + SLOT_BYTES - 1) & ~(size_t)(SLOT_BYTES - 1));
+    return head_bytes(code) + (size_t)code->slots * SLOT_BYTES + (size_t)fn->local_bytes * WARP;
+}
+
+/* One block: struct warp, struct exec, predicates, registers, local memory. */
+static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads) {
+    const struct code *code = cta->grid->fn->code;
+    size_t head = head_bytes(code), registers = (size_t)code->slots * SLOT_BYTES, bytes = warp_bytes(cta);
+    u8 *at = spare_take(spares_of(cta, SPARE_WARP), bytes);
     if (!at) return NULL;
-    memset(at, 0, head + registers + local);
+    memset(at, 0, bytes);
     struct warp *warp = (void *)at;
     struct exec *x = (void *)(at + sizeof *warp);
     warp->cta = cta;
@@ -50,6 +64,7 @@ static struct warp *warp_new(struct cta *cta, unsigned index, unsigned threads) 
     x->local = at + head + registers;
     x->code = code;
     x->warp = warp;
+    x->left = 0;
     x->launched = x->live = threads >= WARP ? ALL_LANES : (1u << threads) - 1;
     x->registers = cta->grid->registers;
     group_add(x, 0, x->live);
@@ -62,7 +77,8 @@ int cta_start(struct cta *cta) {
     unsigned threads = g->block[0] * g->block[1] * g->block[2];
     unsigned count = (threads + WARP - 1) / WARP;
     cta->shared_bytes = g->fn->static_shared + g->dynamic_shared;
-    cta->shared = cta->shared_bytes ? calloc(1, cta->shared_bytes) : NULL;
+    cta->shared = cta->shared_bytes ? spare_take(spares_of(cta, SPARE_SHARED), cta->shared_bytes) : NULL;
+    if (cta->shared) memset(cta->shared, 0, cta->shared_bytes);
     cta->warps = calloc(count ? count : 1, sizeof *cta->warps);
     cta->exec = calloc(1, sizeof(struct barriers));
     if ((cta->shared_bytes && !cta->shared) || !cta->warps || !cta->exec) goto fail;
@@ -84,9 +100,9 @@ void cta_end(struct cta *cta) {
     copies_free(cta);
     wgmma_free(cta);
     for (unsigned i = 0; cta->warps && i < cta->warp_count; i++)
-        free(cta->warps[i]);
+        spare_give(spares_of(cta, SPARE_WARP), cta->warps[i], warp_bytes(cta));
     free(cta->warps);
-    free(cta->shared);
+    spare_give(spares_of(cta, SPARE_SHARED), cta->shared, cta->shared_bytes);
     free(cta->exec);
     cta->warps = NULL;
     cta->shared = NULL;

@@ -203,9 +203,7 @@ static bool matrix_rows(struct exec *x, const struct op *o, u8 *rows[WARP], u8 *
     }
     for (u32 l = 0; cta->copies && l < 8u * o->count; l++)
         if (!copies_permit(x, l, x->live, (u64)(rows[l] - cta->shared), 16, access)) return false;
-    for (u32 l = 0; x->checker && l < 8u * o->count; l++)
-        if (!check_row(x, o, l, (u64)(rows[l] - cta->shared), access)) return false;
-    return true;
+    return !x->checker || check_rows(x, o, rows, 8u * o->count, access);
 }
 
 static int split_warp(struct exec *x, const struct part *parts) {

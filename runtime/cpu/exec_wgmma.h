@@ -100,7 +100,6 @@ void wgmma_land_some(struct world *world, struct cta *cta, unsigned one_in); /* 
 struct wgmma_factor { /* B, ready to multiply: columns side by side */
     double value[WGMMA_BYTES][WGMMA_COLUMNS];
     s16 exponent[WGMMA_BYTES][WGMMA_COLUMNS];
-    bool finite;
 };
 void wgmma_factor(const struct op *o, const u8 (*raw)[WGMMA_BYTES], struct wgmma_factor *b);
 /* d = a * b + d for one row; a: its bytes; d: bits of each column's number, as its type stores it. */

@@ -9,8 +9,18 @@
  * smaller than 2^-13 of the accumulator, as on an H200. NaN is 0x7FFFFFFF (0x7FFF). Integers wrap or saturate. */
 #include <math.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 #include <runtime/cpu/exec_ops.h>
 #include <runtime/cpu/exec_wgmma.h>
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
+#define FOR_AVX2 __attribute__((target_clones("avx2", "default")))
+#else
+#define FOR_AVX2
+#endif
+#define INLINE static inline __attribute__((always_inline))
 
 enum { FRACTION_16 = 25, FRACTION_8 = 13, NO_EXPONENT = -10000, LEAST_TOP = -600, AT_ONCE = 8 };
 
@@ -35,14 +45,14 @@ static struct format format_of(unsigned kind) {
     }
 }
 
-static inline double power_of_two(int exponent) { /* -1022 to 1023 */
+INLINE double power_of_two(int exponent) { /* -1022 to 1023 */
     u64 bits = (u64)(1023 + exponent) << 52;
     double value;
     memcpy(&value, &bits, 8);
     return value;
 }
 
-static inline double number(struct format f, u32 bits, s16 *exponent) {
+INLINE double number(struct format f, u32 bits, s16 *exponent) {
     u32 top = (1u << f.exponents) - 1, field = bits >> f.fraction & top, fraction = bits & ((1u << f.fraction) - 1);
     int bias = (int)(top >> 1);
     double sign = bits >> (f.fraction + f.exponents) & 1 ? -1.0 : 1.0;
@@ -69,21 +79,14 @@ static inline double whole(unsigned kind, u32 bits) {
 void wgmma_factor(const struct op *o, const u8 (*raw)[WGMMA_BYTES], struct wgmma_factor *b) {
     struct format f = format_of(o->width);
     double sign = o->imm & WGMMA_NEGATE_B ? -1.0 : 1.0;
-    b->finite = true;
     for (unsigned n = 0; n < wgmma_columns(o); n++)
         for (unsigned k = 0; k < o->bytes; k++) {
             u32 bits = element(o->width, raw[n], k);
             b->value[k][n] = is_integer(o) ? whole(o->width, bits) : sign * number(f, bits, &b->exponent[k][n]);
-            b->finite = b->finite && fabs(b->value[k][n]) < (double)INFINITY;
         }
 }
 
 /* ---- the sum ---- */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
-#define FOR_AVX2 __attribute__((target_clones("avx2", "default")))
-#else
-#define FOR_AVX2
-#endif
 
 struct block { /* accumulators side by side */
     double value[AT_ONCE];
@@ -92,12 +95,11 @@ struct block { /* accumulators side by side */
 struct row { /* of A */
     double value[WGMMA_BYTES];
     s16 exponent[WGMMA_BYTES];
-    bool finite;
 };
 
 /* The greatest exponent of each column's products and accumulator. */
-static inline void tops(unsigned depth, const struct row *a, const struct wgmma_factor *b, unsigned from,
-                        const struct block *c, s16 *top) {
+INLINE void tops(unsigned depth, const struct row *a, const struct wgmma_factor *b, unsigned from,
+                 const struct block *c, s16 *top) {
     for (unsigned n = 0; n < AT_ONCE; n++)
         top[n] = c->exponent[n];
     for (unsigned k = 0; k < depth; k++)
@@ -110,8 +112,8 @@ static inline void tops(unsigned depth, const struct row *a, const struct wgmma_
 }
 
 /* c becomes c + sum of a[k] b[k], cut: columns from `from` on. */
-static void fused_any(unsigned depth, int fraction, const struct row *a, const struct wgmma_factor *b, unsigned from,
-                      struct block *c) {
+static void fused(unsigned depth, int fraction, const struct row *a, const struct wgmma_factor *b, unsigned from,
+                  struct block *c) {
     s16 top[AT_ONCE];
     tops(depth, a, b, from, c, top);
     for (unsigned n = 0; n < AT_ONCE; n++) {
@@ -122,87 +124,87 @@ static void fused_any(unsigned depth, int fraction, const struct row *a, const s
     }
 }
 
-/* The same for finite numbers: what is cut has less than 28 bits. */
-typedef double lanes __attribute__((vector_size(32)));
-typedef double lanes_at __attribute__((vector_size(32), aligned(8), may_alias)); /* where they lie in memory */
-typedef int32_t whole_lanes __attribute__((vector_size(16)));
-enum { LANES = 4, VECTORS = AT_ONCE / LANES };
+#ifdef __x86_64__
+enum { QUAD = 4, QUADS = AT_ONCE / QUAD, CUT = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC };
 
-static inline __attribute__((always_inline)) void cut(lanes *v) {
-    *v = __builtin_convertvector(__builtin_convertvector(*v, whole_lanes), lanes);
-}
-
-FOR_AVX2 static void fused(unsigned depth, int fraction, const struct row *a, const struct wgmma_factor *b,
-                           unsigned from, struct block *c) {
+/* The same sums, in the same order. */
+__attribute__((target("avx2"))) static void fused_avx2(unsigned depth, int fraction, const struct row *a,
+                                                       const struct wgmma_factor *b, unsigned from, struct block *c) {
     s16 top[AT_ONCE];
     double up[AT_ONCE], down[AT_ONCE];
-    lanes scale[VECTORS], sum[VECTORS];
+    __m256d scale[QUADS], sum[QUADS];
     tops(depth, a, b, from, c, top);
     for (unsigned n = 0; n < AT_ONCE; n++) {
         up[n] = power_of_two(fraction - top[n]);
         down[n] = power_of_two(top[n] - fraction);
     }
-    for (unsigned v = 0; v < VECTORS; v++) {
-        scale[v] = *(const lanes_at *)&up[v * LANES];
-        sum[v] = *(const lanes_at *)&c->value[v * LANES] * scale[v];
-        cut(&sum[v]);
+    for (unsigned q = 0; q < QUADS; q++) {
+        scale[q] = _mm256_loadu_pd(&up[q * QUAD]);
+        sum[q] = _mm256_round_pd(_mm256_mul_pd(_mm256_loadu_pd(&c->value[q * QUAD]), scale[q]), CUT);
+        sum[q] = _mm256_add_pd(sum[q], _mm256_setzero_pd());
     }
-    for (unsigned k = 0; k < depth; k++)
-        for (unsigned v = 0; v < VECTORS; v++) {
-            lanes term = *(const lanes_at *)&b->value[k][from + v * LANES] * a->value[k] * scale[v];
-            cut(&term);
-            sum[v] += term;
+    for (unsigned k = 0; k < depth; k++) {
+        __m256d factor = _mm256_set1_pd(a->value[k]);
+        for (unsigned q = 0; q < QUADS; q++) {
+            __m256d product = _mm256_mul_pd(factor, _mm256_loadu_pd(&b->value[k][from + q * QUAD]));
+            sum[q] = _mm256_add_pd(sum[q], _mm256_round_pd(_mm256_mul_pd(product, scale[q]), CUT));
         }
-    for (unsigned v = 0; v < VECTORS; v++)
-        *(lanes_at *)&c->value[v * LANES] = sum[v] * *(const lanes_at *)&down[v * LANES];
+    }
+    for (unsigned q = 0; q < QUADS; q++)
+        _mm256_storeu_pd(&c->value[q * QUAD], _mm256_mul_pd(sum[q], _mm256_loadu_pd(&down[q * QUAD])));
+}
+#endif
+
+typedef void fused_fn(unsigned depth, int fraction, const struct row *a, const struct wgmma_factor *b, unsigned from,
+                      struct block *c);
+static fused_fn *best_fused(void) {
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) return fused_avx2;
+#endif
+    return fused;
 }
 
-FOR_AVX2 static void plain(unsigned depth, const struct row *a, const struct wgmma_factor *b, unsigned from,
-                           struct block *c) {
+INLINE void plain(unsigned depth, const struct row *a, const struct wgmma_factor *b, unsigned from, struct block *c) {
     for (unsigned k = 0; k < depth; k++)
         for (unsigned n = 0; n < AT_ONCE; n++)
             c->value[n] += a->value[k] * b->value[k][from + n];
 }
 
 /* ---- accumulators ---- */
-/* Whether all are finite. */
-static bool take_f32(const u32 *d, struct block *c) {
-    u32 special = 0;
+INLINE void take_f32(const u32 *d, struct block *c) {
     for (unsigned n = 0; n < AT_ONCE; n++) {
         u32 field = d[n] >> 23 & 0xFF;
         float v;
         memcpy(&v, &d[n], 4);
         c->value[n] = (double)v;
         c->exponent[n] = (s16)(d[n] << 1 ? (int)(field ? field : 1) - 127 : NO_EXPONENT);
-        special |= field == 0xFF;
     }
-    return !special;
 }
 
-static bool take(const struct op *o, const u32 *d, bool scale, struct block *c) {
+INLINE void take(const struct op *o, const u32 *d, bool scale, struct block *c) {
     struct format f = format_of(o->space);
-    bool finite = true;
-    if (scale && o->space == N_F32) return take_f32(d, c);
+    if (scale && o->space == N_F32) {
+        take_f32(d, c);
+        return;
+    }
     for (unsigned n = 0; n < AT_ONCE; n++) {
         c->value[n] = 0;
         c->exponent[n] = NO_EXPONENT;
         if (scale) c->value[n] = is_integer(o) ? (double)(s32)d[n] : number(f, d[n], &c->exponent[n]);
-        finite = finite && fabs(c->value[n]) < (double)INFINITY;
     }
-    return finite;
 }
 
 /* A result of no magnitude is +0, whatever was cut (seen on an H200). */
-static inline u32 no_negative_zero(u32 bits, u32 sign) {
-    return bits == sign ? 0 : bits;
+INLINE u32 no_negative_zero(u32 bits, u32 sign) {
+    return bits & (0 - (u32)(bits != sign));
 }
 
-/* Towards zero; from 2^128 on infinite. */
-static inline u32 f32_cut(double v, u32 kept) {
+/* Towards zero; from 2^128 on infinite. Without branches: vector code. */
+INLINE u32 f32_cut(double v, u32 kept) {
     float narrow = (float)v;
-    u32 bits, inexact = fabs((double)narrow) > fabs(v) && fabs(v) < 0x1p128;
+    u32 bits, nan = 0 - (u32)(v != v), beyond = (u32)(fabs((double)narrow) > fabs(v)) & (u32)(fabs(v) < 0x1p128);
     memcpy(&bits, &narrow, 4);
-    return v != v ? 0x7FFFFFFF : no_negative_zero((bits - inexact) & kept, 0x80000000);
+    return (no_negative_zero((bits - beyond) & kept, 0x80000000) & ~nan) | (nan & 0x7FFFFFFF);
 }
 
 static u32 whole_bits(double v, bool saturate) {
@@ -211,7 +213,7 @@ static u32 whole_bits(double v, bool saturate) {
     return (u32)(u64)value;
 }
 
-static void give(const struct op *o, bool eight, const struct block *c, u32 *d) {
+INLINE void give(const struct op *o, bool eight, const struct block *c, u32 *d) {
     u32 kept = eight ? ~((1u << (23 - FRACTION_8)) - 1) : ~0u;
     if (o->space == N_F32) {
         for (unsigned n = 0; n < AT_ONCE; n++)
@@ -223,24 +225,23 @@ static void give(const struct op *o, bool eight, const struct block *c, u32 *d) 
                              : no_negative_zero((u32)float_from_double(FMT_F16, c->value[n], ROUND_NEAREST), 0x8000);
 }
 
-void wgmma_row(const struct op *o, const u8 *raw, const struct wgmma_factor *b, bool scale, u32 *d) {
+FOR_AVX2 void wgmma_row(const struct op *o, const u8 *raw, const struct wgmma_factor *b, bool scale, u32 *d) {
     bool eight = o->order == N_E4M3X2 || o->order == N_E5M2X2;
-    int fraction = eight ? FRACTION_8 : FRACTION_16;
     struct format f = format_of(o->order);
-    struct row a = {.finite = true};
+    struct row a = {{0}, {0}};
+    fused_fn *add = best_fused();
     double sign = o->imm & WGMMA_NEGATE_A ? -1.0 : 1.0;
     for (unsigned k = 0; k < o->bytes; k++) {
         u32 bits = element(o->order, raw, k);
         a.value[k] = is_integer(o) ? whole(o->order, bits) : sign * number(f, bits, &a.exponent[k]);
-        a.finite = a.finite && fabs(a.value[k]) < (double)INFINITY;
     }
     for (unsigned from = 0; from < wgmma_columns(o); from += AT_ONCE) {
         struct block c;
-        bool finite = take(o, d + from, scale, &c) && a.finite && b->finite;
+        take(o, d + from, scale, &c);
         if (is_integer(o))
             plain(o->bytes, &a, b, from, &c);
         else
-            (finite ? fused : fused_any)(o->bytes, fraction, &a, b, from, &c);
+            add(o->bytes, eight ? FRACTION_8 : FRACTION_16, &a, b, from, &c);
         give(o, eight, &c, d + from);
     }
 }

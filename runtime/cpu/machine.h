@@ -195,6 +195,16 @@ bool world_store(struct world *world, struct warp *warp, unsigned thread, uint64
 /* Whether the warp may read (write) [address, address+bytes); nothing moves. */
 bool world_reach(struct world *world, struct warp *warp, uint64_t address, uint64_t bytes, bool write,
                  struct fault *fault);
+/* Where weak (write: also volatile and relaxed) accesses of [address, +bytes) by the warp are but moves, which exec
+ * does itself: in the fair schedule, to memory of its own device (reads: of any) with no store on its way there and,
+ * for writes, with no inputs. false: through world_load, world_store. */
+struct plain {
+    uint8_t *at;      /* of the first byte */
+    uint8_t *written; /* the memory checker's bits: exec tests and sets them, from number `first` on; NULL: not kept */
+    uint64_t first;
+};
+bool world_plain(const struct world *world, const struct warp *warp, uint64_t address, uint64_t bytes, bool write,
+                 struct plain *plain);
 /* Host pointer for an atomic that exec performs in place (all pending stores to these bytes have landed). NULL = fault.
  */
 void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint64_t address, unsigned bytes,

@@ -87,6 +87,13 @@ struct name_scope {
     bool hidden; /* of a caller, while its callee is read */
 };
 
+struct register_range { /* of one declaration, for names in messages */
+    const struct register_range *next;
+    struct text name;
+    u32 first, count; /* vregs */
+    bool range;
+};
+
 /* ---- instructions ---- */
 enum operand_kind {
     O_REG,
@@ -140,6 +147,8 @@ struct function {
     struct insn **insns;
     u32 insn_count, insn_capacity;
     u32 *slots; /* of each vreg: byte offset, or predicate index */
+    u8 *unset;  /* of each vreg: some path reads it and has not written it; NULL: not known */
+    const struct register_range *ranges;
     struct pinned *pinned;
     unsigned pinned_count, pinned_capacity;
     u8 *constants;
@@ -175,6 +184,7 @@ struct loader {
     const char *source, *at;
     u32 line;
     struct token token;
+    u32 behind; /* line of the token before it */
     /* parser */
     struct symbol *buckets[SYMBOL_BUCKETS];
     struct name_scope *scope;
@@ -185,7 +195,7 @@ struct loader {
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
-    bool target_sm_90a;
+    bool has_version, has_target, target_sm_90a;
     struct device_function *callees; /* bodies that calls can reach */
     struct name_scope *caller;       /* of the function that is being read: hidden */
     struct label *return_to;         /* where `ret` goes in a function that is called; NULL in an entry */
@@ -196,6 +206,7 @@ _Noreturn void load_fail(struct loader *l, u32 line, const char *format, ...) __
 /* The same about an instruction, whose text it quotes. */
 _Noreturn void insn_fail(struct loader *l, const struct insn *insn, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+u32 line_of(const struct loader *l, const char *at); /* of a place in the text */
 void *load_take(struct loader *l, size_t bytes);
 /* An array of `count` elements that must hold one more: doubled in the arena. */
 void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *capacity);
@@ -208,7 +219,14 @@ bool text_is(struct text text, const char *literal);
 bool text_same(struct text a, struct text b);
 bool lex_punct(struct loader *l, char c); /* consumes c if it is next */
 void lex_expect(struct loader *l, char c);
+/* "WHAT is expected before `add`": the token at hand, or the end. */
+_Noreturn void lex_unexpected(struct loader *l, const char *what);
 bool lex_dot(struct loader *l, const char *name); /* consumes .name if it is next */
+
+/* ptx_head.c: the directives behind the token at hand; whether it may come before them. */
+void parse_version(struct loader *l);
+void parse_target(struct loader *l);
+void check_head(struct loader *l);
 
 /* ptx_symbol.c */
 void scope_open(struct loader *l);
@@ -227,9 +245,9 @@ void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard
 
 /* ptx_call.c */
 struct device_function;
-void functions_find(struct loader *l);                            /* before the module is read */
-void parse_device_function(struct loader *l);                     /* after ".func": passes over it */
-void parse_call(struct loader *l, struct insn *insn);             /* at `call`; the guard is read */
+void functions_find(struct loader *l);                /* before the module is read */
+void parse_device_function(struct loader *l);         /* after ".func": passes over it */
+void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */
 bool function_known(const struct loader *l, struct text name);
 
 /* ptx_constant.c */
@@ -247,8 +265,8 @@ struct type type_named(struct text name); /* "u32", "pred", ... */
 void parse_registers(struct loader *l);
 void parse_variable(struct loader *l, enum space space, bool external);
 struct variable *parse_parameter(struct loader *l);
-void parse_passed(struct loader *l);                 /* .param variables of a caller, after ".param" */
-struct variable *parse_formal(struct loader *l);     /* one of a callee, likewise; it has no place and no symbol */
+void parse_passed(struct loader *l);             /* .param variables of a caller, after ".param" */
+struct variable *parse_formal(struct loader *l); /* one of a callee, likewise; it has no place and no symbol */
 
 /* ptx_special.c: special registers. */
 enum special {
@@ -293,6 +311,7 @@ void insn_registers(const struct insn *insn, reg_visitor *visit, void *self);
 /* ptx_encode.c: operands with slots. */
 void encode_function(struct loader *l, struct function *f);
 encode_fn encode_default;
+void want_operands(struct loader *l, const struct insn *insn, unsigned least, unsigned most);
 u32 encode_operand(struct loader *l, const struct insn *insn, const struct operand *operand, unsigned bits,
                    bool is_float);
 u32 encode_predicate(struct loader *l, const struct insn *insn,
@@ -310,10 +329,10 @@ encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, enco
     encode_index, encode_exit, encode_trap, encode_nothing, encode_fence, encode_barrier, encode_warp_sync, encode_shfl,
     encode_vote, encode_match, encode_redux, encode_elect, encode_activemask, encode_mma, encode_ldmatrix,
     encode_stmatrix, encode_grid_wait, encode_grid_launch, encode_prefetch, encode_multimem, encode_logic_predicate,
-    encode_carry, encode_bfi, encode_policy, encode_testp, encode_copy, encode_copy_group,
-    encode_copy_mbarrier, encode_mbarrier_life, encode_mbarrier_tx, encode_mbarrier_arrive, encode_mbarrier_wait,
-    encode_mbarrier_pending, encode_mapa, encode_cluster_barrier, encode_setmaxnreg, encode_bulk, encode_bulk_group,
-    encode_prefetch_map, encode_wgmma, encode_wgmma_group,
-    encode_wmma, encode_wmma_memory;
+    encode_carry, encode_bfi, encode_policy, encode_testp, encode_copy, encode_copy_group, encode_copy_mbarrier,
+    encode_mbarrier_life, encode_mbarrier_tx, encode_mbarrier_arrive, encode_mbarrier_wait, encode_mbarrier_pending,
+    encode_mapa, encode_cluster_barrier, encode_setmaxnreg, encode_bulk, encode_bulk_group, encode_prefetch_map,
+    encode_fence_map, encode_wgmma, encode_wgmma_group, encode_wmma, encode_wmma_memory;
 void encode_wgmma_guards(struct loader *l); /* when the function is encoded */
+void encode_undefined_guards(struct loader *l); /* then this */
 #endif

@@ -158,7 +158,8 @@ static void bind(struct loader *l, const struct insn *insn, struct text callee, 
         lex_expect(l, ')');
     }
     if (count != actuals->count)
-        insn_fail(l, insn, "`%.*s` has %u %ss, not %u", (int)callee.length, callee.at, count, what, actuals->count);
+        insn_fail(l, insn, "`%.*s` has %u %s%s, not %u", (int)callee.length, callee.at, count, what,
+                  count == 1 ? "" : "s", actuals->count);
 }
 
 /* The caller's names are not the callee's: its scopes, up to the module's or to those that are hidden already. */

@@ -30,8 +30,7 @@ static s64 unary(struct loader *l) {
         lex_next(l);
         value = WARP;
     } else {
-        load_fail(l, t.line, "an integer constant is expected before `%.*s`",
-                  (int)(t.text.length < 40 ? t.text.length : 40), t.text.at);
+        lex_unexpected(l, "an integer constant");
     }
     l->depth--;
     return value;

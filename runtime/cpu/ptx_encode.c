@@ -99,6 +99,15 @@ u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, un
 }
 
 /* ---- operands ---- */
+void want_operands(struct loader *l, const struct insn *insn, unsigned least, unsigned most) {
+    unsigned have = insn->operand_count;
+    if (have >= least && have <= most) return;
+    if (least == most) insn_fail(l, insn, "%u operand%s expected, not %u", least, least == 1 ? " is" : "s are", have);
+    insn_fail(l, insn,
+              most == least + 1 ? "%u or %u operands are expected, not %u" : "%u to %u operands are expected, not %u",
+              least, most, have);
+}
+
 static u64 variable_offset(const struct loader *l, const struct variable *v) {
     if (!v->external) return v->offset;
     u64 align = l->dynamic_align > 16 ? l->dynamic_align : 16;
@@ -260,8 +269,10 @@ void encode_function(struct loader *l, struct function *f) {
         c->where[i] = (struct where){insn->line, (u32)(insn->text.at - l->module->source), insn->text.length};
     }
     encode_wgmma_guards(l);
+    encode_undefined_guards(l);
     c->ops[f->insn_count] = (struct op){.run = run_off_end, .guard = NO_GUARD}; /* the end is an exit */
     c->where[f->insn_count] = (struct where){l->token.line, 0, 0};
+    c->spares = load_take(l, SPARE_KINDS * sizeof *c->spares);
     c->constants = f->constants;
     c->constant_bytes = f->constant_count * SLOT_BYTES;
     c->pinned = f->pinned;

@@ -8,11 +8,6 @@ static _Noreturn void unsupported(struct loader *l, const struct insn *insn) {
     insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
 }
 
-static void want_operands(struct loader *l, const struct insn *insn, unsigned least, unsigned most) {
-    if (insn->operand_count < least || insn->operand_count > most)
-        insn_fail(l, insn, "%u operands do not suit the instruction", insn->operand_count);
-}
-
 static u32 checked(struct loader *l, const struct insn *insn, unsigned index, char letter, unsigned bits) {
     const char *want = operand_mismatch(l, insn, &insn->operands[index], letter);
     if (want) insn_fail(l, insn, "operand %u does not suit the instruction's type: %s is expected", index + 1, want);

@@ -58,8 +58,8 @@ static void global_address(struct cursor *c, struct op *op) {
     const struct operand *o = next(c, op->count ? "[tensor map, {coordinates}]" : "an address in global memory");
     check_space(c, o, false);
     if (o->count != op->count)
-        insn_fail(c->l, c->insn, op->count ? "%u coordinates are expected, not %u" : "no coordinates (%u) but %u",
-                  op->count, o->count);
+        insn_fail(c->l, c->insn, "%u coordinate%s expected, not %u", op->count, op->count == 1 ? " is" : "s are",
+                  o->count);
     address_words(c, o, EXTRA_GLOBAL);
     for (unsigned d = 0; d < op->count; d++) {
         const char *wrong = operand_mismatch(c->l, c->insn, &o->items[d], 'w');
@@ -168,6 +168,15 @@ void encode_bulk_group(struct loader *l, const struct insn *insn, struct op *op)
                        : "no operand is expected");
     if (wait) op->imm = (u32)insn->operands[0].bits;
     op->sub = insn_has(insn, "read");
+}
+
+/* fence.proxy.tensormap::generic.acquire [map], 128 */
+void encode_fence_map(struct loader *l, const struct insn *insn, struct op *op) {
+    enum { MAP_BYTES = 128 };
+    want_operands(l, insn, 2, 2);
+    encode_address(l, insn, &insn->operands[0], op);
+    if (insn->operands[1].kind != O_INTEGER || insn->operands[1].bits != MAP_BYTES)
+        insn_fail(l, insn, "the size of a tensor map is %d", MAP_BYTES);
 }
 
 /* prefetch{.param|.const}.tensormap [map] */

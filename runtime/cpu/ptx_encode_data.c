@@ -7,11 +7,6 @@ static struct text last_modifier(const struct insn *insn, unsigned from_end) {
                                                : (struct text){"", 0};
 }
 
-static void want_operands(struct loader *l, const struct insn *insn, unsigned least, unsigned most) {
-    if (insn->operand_count < least || insn->operand_count > most)
-        insn_fail(l, insn, "%u operands do not suit the instruction", insn->operand_count);
-}
-
 /* The operand must suit the letter; its slot or constant. */
 static u32 checked(struct loader *l, const struct insn *insn, unsigned index, char letter, unsigned bits) {
     const struct operand *o = &insn->operands[index];
@@ -74,8 +69,8 @@ void encode_mov(struct loader *l, const struct insn *insn, struct op *op) {
     op->d = checked(l, insn, 0, letter, type.bits);
     op->width = type.bits;
     if (from->kind == O_SPECIAL && special_rows[from->special].when == WHEN_READ) {
-        if (special_rows[from->special].bits > type.bits)
-            insn_fail(l, insn, "`%s` has 64 bits", special_rows[from->special].name);
+        if (special_rows[from->special].bits != type.bits)
+            insn_fail(l, insn, "`%s` has %u bits", special_rows[from->special].name, special_rows[from->special].bits);
         op->sub = from->special;
         op->run = op_special;
         return;

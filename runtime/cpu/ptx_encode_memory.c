@@ -119,10 +119,9 @@ static void encode_data(struct loader *l, const struct insn *insn, const struct 
     u32 parts[16];
     const struct operand *items = data->kind == O_VECTOR ? data->items : data;
     unsigned count = data->kind == O_VECTOR ? data->count : 1;
-    if (!type.valid || type.kind == REG_PRED || count != mods->count)
-        insn_fail(l, insn,
-                  type.valid && type.kind != REG_PRED ? "%u elements do not suit the vector"
-                                                      : "unknown type of the access",
+    if (!type.valid || type.kind == REG_PRED) insn_fail(l, insn, "unknown type of the access");
+    if (count != mods->count)
+        insn_fail(l, insn, "data of %u register%s expected, not %u", mods->count, mods->count == 1 ? " is" : "s is",
                   count);
     if (type.bits / 8u * count > 32) insn_fail(l, insn, "an access of more than 32 bytes");
     unsigned width = 0;

@@ -98,6 +98,12 @@ bool insn_has(const struct insn *insn, const char *modifier) {
     return false;
 }
 
+/* Of their own width; of some the low half, which older PTX read. A truth is a word here. */
+static bool special_fits(unsigned special, unsigned bits) {
+    unsigned own = special_rows[special].bits;
+    return bits == own || (bits == 16 && special <= S_nctaid_z) || (bits == 32 && (special == S_gridid || own == 1));
+}
+
 /* NULL when the operand suits the letter of a signature, else why not. */
 const char *operand_mismatch(const struct loader *l, const struct insn *insn, const struct operand *o, char letter) {
     static const struct {
@@ -106,13 +112,12 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
         bool integer, floating;
         const char *want;
     } letters[] = {{'h', 16, true, false, "a 16-bit integer"}, {'H', 16, false, true, "a 16-bit float or .b16"},
-                   {'B', 16, true, true, "16 bits"},           {'w', 32, true, false, "a 32-bit integer"},
-                   {'W', 32, true, true, "32 bits"},           {'x', 32, true, false, "a packed 32-bit value"},
+                   {'B', 16, true, true, "a 16-bit value"},    {'w', 32, true, false, "a 32-bit integer"},
+                   {'W', 32, true, true, "a 32-bit value"},    {'x', 32, true, false, "a packed 32-bit value"},
                    {'f', 32, false, true, "an f32"},           {'l', 64, true, false, "a 64-bit integer"},
-                   {'L', 64, true, true, "64 bits"},           {'d', 64, false, true, "an f64"},
+                   {'L', 64, true, true, "a 64-bit value"},    {'d', 64, false, true, "an f64"},
                    {'p', 1, false, false, "a predicate"},      {'i', 0, true, false, "an integer constant"},
-                   {'q', 128, true, true, "128 bits"}};
-    (void)insn;
+                   {'q', 128, true, true, "a 128-bit value"}};
     for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
         if (letters[i].letter != letter) continue;
         const char *want = letters[i].want;
@@ -120,7 +125,7 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
         case O_REG: {
             struct vreg v = l->function->vregs[o->reg];
             if (letter == 'p') return v.kind == REG_PRED ? NULL : want;
-            if (o->negated) return "`!` goes with predicates only";
+            if (o->negated) return "a value without `!`";
             if (v.bits != letters[i].bits || v.kind == REG_PRED) return want;
             return v.kind == REG_BITS || (v.kind == REG_INT ? letters[i].integer : letters[i].floating) ? NULL : want;
         }
@@ -130,7 +135,8 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
         case O_F64:
             return letters[i].floating && letters[i].bits >= 32 ? NULL : want;
         case O_SPECIAL:
-            return letters[i].integer && letters[i].bits >= special_rows[o->special].bits ? NULL : want;
+            if (!text_is(insn->modifiers[0], "mov")) return "a register (mov reads special registers)";
+            return letters[i].integer && special_fits(o->special, letters[i].bits) ? NULL : want;
         case O_VARIABLE:
             return letter == 'l' || letter == 'L' ||
                            ((letter == 'w' || letter == 'W') && o->variable->space != SPACE_GLOBAL)
@@ -151,7 +157,8 @@ static bool operands_fit(const struct loader *l, struct insn *insn, const char *
     if (*sig >= '0' && *sig <= '9') {
         insn->outputs = (unsigned)(*sig - '0');
         if (insn->outputs <= insn->operand_count) return true;
-        snprintf(why, capacity, "an operand is missing");
+        snprintf(why, capacity, "at least %u operand%s expected, not %u", insn->outputs,
+                 insn->outputs == 1 ? " is" : "s are", insn->operand_count);
         return false;
     }
     unsigned count = 0;

@@ -99,6 +99,7 @@ static void lex_number(struct loader *l) {
 }
 
 void lex_next(struct loader *l) {
+    l->behind = l->token.line;
     skip_blank(l);
     struct token *t = &l->token;
     const char *begin = l->at;
@@ -183,10 +184,17 @@ bool lex_punct(struct loader *l, char c) {
     return true;
 }
 
+void lex_unexpected(struct loader *l, const char *what) {
+    const struct token *t = &l->token;
+    bool dot = t->kind == T_DOT; /* the text of a directive begins behind it */
+    u32 length = t->text.length < 40 ? t->text.length : 40;
+    if (t->kind == T_END) load_fail(l, t->line, "%s is expected before the end", what);
+    load_fail(l, t->line, "%s is expected before `%s%.*s`", what, dot ? "." : "", (int)length, t->text.at);
+}
+
 void lex_expect(struct loader *l, char c) {
-    if (!lex_punct(l, c))
-        load_fail(l, l->token.line, "`%c` is expected before `%.*s`", c,
-                  (int)(l->token.text.length < 40 ? l->token.text.length : 40), l->token.text.at);
+    const char what[] = {'`', c, '`', 0};
+    if (!lex_punct(l, c)) lex_unexpected(l, what);
 }
 
 bool lex_dot(struct loader *l, const char *name) {

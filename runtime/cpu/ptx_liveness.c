@@ -324,11 +324,20 @@ static void find_uses(struct liveness *v) {
     }
 }
 
+/* Registers that are live before anything is written: a path leads to a use that writes none of them. */
+static void find_unset(struct liveness *v) {
+    struct function *f = v->f;
+    f->unset = load_take(v->l, f->vreg_count + 1);
+    for (u32 id = 0; v->block_count && id < v->count; id++)
+        f->unset[v->vreg_of[id]] = v->live_in[id >> 6] >> (id & 63) & 1;
+}
+
 /* The interval of each register. */
 static void find_intervals(struct liveness *v) {
     if ((u64)v->block_count * v->words <= MOST_WORDS) {
         find_uses(v);
         if (solve(v)) {
+            find_unset(v);
             for (u32 b = 0; b < v->block_count; b++) {
                 size_t at = (size_t)b * v->words;
                 extend(v, v->live_in + at, v->defined_in + at, v->blocks[b].first);

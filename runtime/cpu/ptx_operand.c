@@ -39,10 +39,13 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
         o->targets = s->targets;
         return;
     }
+    bool branches = text_is(insn->opcode, "bra") || text_is(insn->opcode, "bra.uni");
+    if (s && s->kind == SYMBOL_LABEL && !branches)
+        insn_fail(l, insn, "`%.*s` is a label: only bra goes to one", (int)t.text.length, t.text.at);
     if (t.text.at[0] == '%')
         insn_fail(l, insn, "`%.*s` is neither a declared register nor a known special register", (int)t.text.length,
                   t.text.at);
-    if (text_is(insn->opcode, "bra") || text_is(insn->opcode, "bra.uni")) {
+    if (branches) {
         o->kind = O_LABEL;
         o->label = label_use(l, t.text, t.line);
         return;

@@ -18,8 +18,10 @@ static _Noreturn void leave(struct loader *l, u32 line, const struct insn *insn,
     if (l->capacity && insn)
         snprintf(l->message, l->capacity, "PTX line %u%s: `%.*s`: %s", line, where,
                  (int)(insn->text.length < 200 ? insn->text.length : 200), insn->text.at, what);
-    else if (l->capacity)
+    else if (l->capacity && line)
         snprintf(l->message, l->capacity, "PTX line %u%s: %s", line, where, what);
+    else if (l->capacity) /* not of any place in the text: memory has run out */
+        snprintf(l->message, l->capacity, "%s", what);
     longjmp(l->escape, 1);
 }
 
@@ -39,6 +41,13 @@ _Noreturn void insn_fail(struct loader *l, const struct insn *insn, const char *
     vsnprintf(what, sizeof what, format, list);
     va_end(list);
     leave(l, insn->line, insn, what);
+}
+
+u32 line_of(const struct loader *l, const char *at) {
+    u32 line = 1;
+    for (const char *c = l->source; c < at; c++)
+        line += *c == '\n';
+    return line;
 }
 
 void *load_take(struct loader *l, size_t bytes) {
@@ -104,8 +113,7 @@ static void parse_instruction(struct loader *l) {
             insn_fail(l, insn, "`%.*s` is not a declared predicate", (int)shown(l).length, shown(l).at);
         lex_next(l);
     }
-    if (l->token.kind != T_NAME)
-        load_fail(l, l->token.line, "an instruction is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+    if (l->token.kind != T_NAME) lex_unexpected(l, "an instruction");
     l->insn = insn;
     if (text_is(l->token.text, "call")) {
         parse_call(l, insn);
@@ -120,6 +128,7 @@ static void parse_instruction(struct loader *l) {
     parse_operands(l, insn);
     if (returns && insn->operand_count == 0)
         insn->operands[insn->operand_count++] = (struct operand){.kind = O_LABEL, .label = l->return_to};
+    if (l->token.kind == T_END) insn_fail(l, insn, "`;` is expected before the end");
     if (!lex_punct(l, ';')) insn_fail(l, insn, "`;` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
     form_choose(l, insn);
     add_instruction(l, insn);
@@ -145,8 +154,7 @@ static void parse_branch_targets(struct loader *l, struct text name) {
     struct label_list *list = s->targets = load_take(l, sizeof *list);
     u32 capacity = 0;
     do {
-        if (l->token.kind != T_NAME)
-            load_fail(l, l->token.line, "a label is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+        if (l->token.kind != T_NAME) lex_unexpected(l, "a label");
         if (list->count == capacity) list->at = load_grow(l, list->at, list->count, sizeof(struct label *), &capacity);
         list->at[list->count++] = label_use(l, l->token.text, l->token.line);
         lex_next(l);
@@ -249,7 +257,7 @@ static unsigned parse_dimension(struct loader *l, unsigned out[3]) {
     for (unsigned i = 0; i < 3; i++) {
         s64 n = 1;
         if (i == 0 || lex_punct(l, ',')) n = constant_integer(l);
-        if (n < 1 || n > 1024) load_fail(l, l->token.line, "a block dimension of %lld is out of range", (long long)n);
+        if (n < 1 || n > 1024) load_fail(l, l->behind, "a block dimension of %lld is out of range", (long long)n);
         out[i] = (unsigned)n;
         product *= out[i];
     }
@@ -266,7 +274,7 @@ static void parse_performance(struct loader *l, struct ptx_function *p) {
             p->max_threads = p->reqntid[0] ? p->max_threads : most;
         } else if (lex_dot(l, "maxnreg")) {
             s64 most = constant_integer(l);
-            if (most < 1 || most > 255) load_fail(l, l->token.line, ".maxnreg %lld: 1 to 255", (long long)most);
+            if (most < 1 || most > 255) load_fail(l, l->behind, ".maxnreg %lld: 1 to 255", (long long)most);
             p->max_registers = (unsigned)most;
         } else if (lex_dot(l, "minnctapersm") || lex_dot(l, "maxnctapersm") || lex_dot(l, "maxclusterrank"))
             constant_integer(l);
@@ -275,7 +283,7 @@ static void parse_performance(struct loader *l, struct ptx_function *p) {
         else if (lex_dot(l, "explicitcluster"))
             p->explicit_cluster = true;
         else if (lex_dot(l, "blocksareclusters"))
-            load_fail(l, l->token.line, ".blocksareclusters is not supported: state grids in CTAs");
+            load_fail(l, l->behind, ".blocksareclusters is not supported: state grids in CTAs");
         else if (!parse_debug(l))
             return;
     }
@@ -286,8 +294,7 @@ static void parse_parameters(struct loader *l) {
     u32 capacity = 0;
     if (!lex_punct(l, '(') || lex_punct(l, ')')) return;
     do {
-        if (!lex_dot(l, "param"))
-            load_fail(l, l->token.line, "`.param` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+        if (!lex_dot(l, "param")) lex_unexpected(l, "`.param`");
         struct variable *v = parse_parameter(l);
         if (p->param_count == capacity)
             p->params = load_grow(l, p->params, p->param_count, sizeof *p->params, &capacity);
@@ -319,9 +326,7 @@ static void finish_function(struct loader *l, struct function *f) {
 static void parse_entry(struct loader *l) {
     struct function *f = load_take(l, sizeof *f);
     struct text name = l->token.text;
-    if (l->token.kind != T_NAME)
-        load_fail(l, l->token.line, "the name of an entry is expected before `%.*s`", (int)shown(l).length,
-                  shown(l).at);
+    if (l->token.kind != T_NAME) lex_unexpected(l, "the name of an entry");
     if (name.length >= sizeof f->public.name)
         load_fail(l, l->token.line, "the name of an entry has more than %zu characters", sizeof f->public.name - 1);
     memcpy(f->public.name, name.at, name.length);
@@ -333,10 +338,11 @@ static void parse_entry(struct loader *l) {
     scope_open(l);
     parse_parameters(l);
     parse_performance(l, &f->public);
-    if (lex_punct(l, ';')) load_fail(l, l->token.line, "entry `%s` has no body", f->public.name);
-    if (l->token.kind != T_PUNCT || l->token.punct != '{')
+    if (lex_punct(l, ';')) load_fail(l, l->behind, "entry `%s` has no body", f->public.name);
+    if (l->token.kind == T_DOT)
         load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%s`", (int)shown(l).length,
                   shown(l).at, f->public.name);
+    if (l->token.kind != T_PUNCT || l->token.punct != '{') lex_unexpected(l, "`{`");
     parse_statement(l);
     struct name_scope *outer = l->scope;
     if (outer->pending)
@@ -350,25 +356,24 @@ static void parse_entry(struct loader *l) {
     l->module->function_count++;
 }
 
-/* Whether what is left of a .target line names it. */
-static bool names_sm_90a(const char *at) {
-    const char *end = at + strcspn(at, "\n/"), *name = strstr(at, "sm_90a");
-    return name && name < end;
-}
-
+/* ---- modules ---- */
 static void parse_module(struct loader *l) {
     bool external = false;
+    if (l->token.kind == T_END) check_head(l);
     while (l->token.kind != T_END) {
         if (l->token.kind == T_PUNCT && l->token.punct == '@' && l->at[0] == '@') { /* old DWARF lines */
             lex_skip_line(l);
-        } else if (l->token.kind != T_DOT) {
-            if (!lex_punct(l, ';'))
-                load_fail(l, l->token.line, "a directive is expected before `%.*s`", (int)shown(l).length, shown(l).at);
-        } else if (text_is(l->token.text, "version") || text_is(l->token.text, "target")) {
-            l->target_sm_90a |= text_is(l->token.text, "target") && names_sm_90a(l->at);
-            lex_skip_line(l);
+            continue;
+        }
+        check_head(l);
+        if (l->token.kind != T_DOT) {
+            if (!lex_punct(l, ';')) lex_unexpected(l, "a directive");
+        } else if (lex_dot(l, "version")) {
+            parse_version(l);
+        } else if (lex_dot(l, "target")) {
+            parse_target(l);
         } else if (lex_dot(l, "address_size")) {
-            if (constant_integer(l) != 64) load_fail(l, l->token.line, "only .address_size 64 is supported");
+            if (constant_integer(l) != 64) load_fail(l, l->behind, "only .address_size 64 is supported");
         } else if (lex_dot(l, "visible") || lex_dot(l, "weak") || lex_dot(l, "common")) {
             external = false;
             continue;
@@ -428,6 +433,9 @@ struct ptx_module *ptx_load(const char *text, const struct line_source *lines, c
 
 void ptx_free(struct ptx_module *module) {
     if (!module) return;
+    for (unsigned i = 0; module->functions && i < module->function_count; i++)
+        for (unsigned k = 0; k < SPARE_KINDS; k++)
+            spares_free(&((struct code *)module->functions[i]->code)->spares[k]);
     arena_free(&module->arena);
     free(module->source);
     free(module);

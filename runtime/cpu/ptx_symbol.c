@@ -52,7 +52,7 @@ struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind k
     struct symbol **bucket = bucket_of(l, name);
     for (struct symbol *s = *bucket; s && s->scope == l->scope; s = s->next)
         if (text_same(s->name, name))
-            load_fail(l, l->token.line, "`%.*s` is declared twice in one scope", (int)name.length, name.at);
+            load_fail(l, line_of(l, name.at), "`%.*s` is declared twice in one scope", (int)name.length, name.at);
     struct symbol *symbol = load_take(l, sizeof *symbol);
     symbol->scope = l->scope;
     symbol->name = name;
@@ -82,7 +82,8 @@ struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg) {
         for (u32 i = 0; i < n; i++)
             number = number * 10 + (u32)(name.at[stem.length + i] - '0');
         for (s = *bucket_of(l, stem); s; s = s->next)
-            if (s->kind == SYMBOL_REGS && s->range && !s->scope->hidden && text_same(s->name, stem) && number < s->count) {
+            if (s->kind == SYMBOL_REGS && s->range && !s->scope->hidden && text_same(s->name, stem) &&
+                number < s->count) {
                 *vreg = s->first + number;
                 return s;
             }

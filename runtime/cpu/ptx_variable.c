@@ -20,18 +20,14 @@ struct type type_named(struct text name) {
 
 static struct type parse_type(struct loader *l) {
     struct type type = l->token.kind == T_DOT ? type_named(l->token.text) : (struct type){0, 0, false};
-    if (!type.valid)
-        load_fail(l, l->token.line, "a type is expected before `%.*s`",
-                  (int)(l->token.text.length < 40 ? l->token.text.length : 40), l->token.text.at);
+    if (!type.valid) lex_unexpected(l, "a type");
     lex_next(l);
     return type;
 }
 
 static struct text parse_identifier(struct loader *l) {
     struct text name = l->token.text;
-    if (l->token.kind != T_NAME)
-        load_fail(l, l->token.line, "a name is expected before `%.*s`", (int)(name.length < 40 ? name.length : 40),
-                  name.at);
+    if (l->token.kind != T_NAME) lex_unexpected(l, "a name");
     lex_next(l);
     return name;
 }
@@ -44,7 +40,7 @@ void parse_registers(struct loader *l) {
                   "vector registers are not supported: declare scalars and use { } in the instruction");
     struct type type = parse_type(l);
     if (type.bits == 8 && type.kind != REG_BITS && type.kind != REG_INT)
-        load_fail(l, l->token.line, "registers of this type do not exist");
+        load_fail(l, l->behind, "registers of this type do not exist");
     do {
         struct text name = parse_identifier(l);
         struct symbol *s = symbol_add(l, name, SYMBOL_REGS);
@@ -58,13 +54,16 @@ void parse_registers(struct loader *l) {
             lex_expect(l, '>');
         }
         if (count > 1 << 20 || f->vreg_count + count > 1 << 22)
-            load_fail(l, l->token.line, "more than %d registers in `%.*s`", 1 << 20, (int)name.length, name.at);
+            load_fail(l, l->behind, "more than %d registers in `%.*s`", 1 << 20, (int)name.length, name.at);
         s->first = f->vreg_count;
         s->count = (u32)count;
         while (f->vreg_count + count > f->vreg_capacity)
             f->vregs = load_grow(l, f->vregs, f->vreg_capacity, sizeof *f->vregs, &f->vreg_capacity);
         for (u64 i = 0; i < count; i++)
             f->vregs[f->vreg_count++] = (struct vreg){type.kind, type.bits};
+        struct register_range *range = load_take(l, sizeof *range);
+        *range = (struct register_range){f->ranges, name, s->first, s->count, s->range};
+        f->ranges = range;
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
@@ -85,7 +84,7 @@ static struct prefix parse_prefix(struct loader *l, bool parameter) {
         if (lex_dot(l, "align")) {
             s64 align = constant_integer(l);
             if (align < 1 || align > 4096 || (align & (align - 1)))
-                load_fail(l, l->token.line, ".align %lld is not a power of two up to 4096", (long long)align);
+                load_fail(l, l->behind, ".align %lld is not a power of two up to 4096", (long long)align);
             if (!p.type.valid) p.align = (unsigned)align;
         } else if (lex_dot(l, "v2")) {
             p.vector = 2;
@@ -102,10 +101,10 @@ static struct prefix parse_prefix(struct loader *l, bool parameter) {
             continue; /* hints about what a pointer points to */
         } else {
             p.type = parse_type(l);
-            if (p.type.kind == REG_PRED) load_fail(l, l->token.line, "predicates exist in registers only");
+            if (p.type.kind == REG_PRED) load_fail(l, l->behind, "predicates exist in registers only");
         }
     }
-    if (!p.type.valid) load_fail(l, l->token.line, "a declaration needs a type");
+    if (!p.type.valid) lex_unexpected(l, "a type");
     return p;
 }
 
@@ -120,14 +119,14 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
     while (lex_punct(l, '[')) {
         if (lex_punct(l, ']')) {
             if (*open_dimension)
-                load_fail(l, l->token.line, "only the first dimension of `%.*s` may be open", (int)v->name.length,
+                load_fail(l, l->behind, "only the first dimension of `%.*s` may be open", (int)v->name.length,
                           v->name.at);
             *open_dimension = true;
             continue;
         }
         s64 n = constant_integer(l);
         if (n < 0 || (n && v->bytes > (1ull << 40) / (u64)n))
-            load_fail(l, l->token.line, "size %lld of `%.*s` is out of range", (long long)n, (int)v->name.length,
+            load_fail(l, l->behind, "size %lld of `%.*s` is out of range", (long long)n, (int)v->name.length,
                       v->name.at);
         v->bytes *= (u64)n;
         lex_expect(l, ']');
@@ -151,9 +150,9 @@ static void fill_address(struct loader *l, struct filling *fill, const struct va
     }
     struct symbol *s = symbol_find(l, name);
     if (!s || s->kind != SYMBOL_VARIABLE || (s->variable->space != SPACE_GLOBAL && s->variable->space != SPACE_CONST))
-        load_fail(l, l->token.line, "`%.*s` in an initialiser is not a global or constant variable", (int)name.length,
+        load_fail(l, l->behind, "`%.*s` in an initialiser is not a global or constant variable", (int)name.length,
                   name.at);
-    if (v->element != 8) load_fail(l, l->token.line, "an address initialises 64-bit elements only");
+    if (v->element != 8) load_fail(l, l->behind, "an address initialises 64-bit elements only");
     s64 addend = 0;
     if (l->token.kind == T_PUNCT && (l->token.punct == '+' || l->token.punct == '-')) addend = constant_integer(l);
     if (fill->pointer_count == fill->pointer_capacity)
@@ -207,7 +206,7 @@ static void fill_value(struct loader *l, struct filling *fill, const struct vari
     } else {
         bits = (u64)constant_integer(l);
         if (minus) bits = 0 - bits;
-        if (is_float && bits) load_fail(l, l->token.line, "a float constant is expected for a float variable");
+        if (is_float && bits) load_fail(l, l->behind, "a float constant is expected for a float variable");
     }
     memcpy(fill->bytes + fill->at, &bits, v->element < 8 ? v->element : 8);
     fill->at += v->element;
@@ -219,7 +218,7 @@ static void add_module_variable(struct loader *l, struct variable *v, const stru
         m->variables = load_grow(l, m->variables, m->variable_count, sizeof *m->variables, &m->variable_capacity);
     struct ptx_variable *out = &m->variables[m->variable_count];
     if (v->name.length >= sizeof out->name)
-        load_fail(l, l->token.line, "the name of a variable has more than %zu characters", sizeof out->name - 1);
+        load_fail(l, l->behind, "the name of a variable has more than %zu characters", sizeof out->name - 1);
     memcpy(out->name, v->name.at, v->name.length);
     out->bytes = v->bytes;
     out->align = v->align;
@@ -238,7 +237,7 @@ static void place_local(struct loader *l, struct function *f, struct variable *v
         if (f->local_most < f->local_bytes) f->local_most = f->local_bytes;
     }
     if (!f || f->local_bytes > (u64)512 * 1024)
-        load_fail(l, l->token.line, "local variables belong to entries, with at most 512 KiB a thread");
+        load_fail(l, l->behind, "local variables belong to entries, with at most 512 KiB a thread");
 }
 
 static void add_shared_name(struct loader *l, const struct variable *v) {
@@ -263,7 +262,7 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
         v->offset = SHARED_BASE + *shared;
         *shared += v->bytes;
         add_shared_name(l, v);
-        if (*shared > 1 << 24) load_fail(l, l->token.line, "shared variables of more than 16 MiB");
+        if (*shared > 1 << 24) load_fail(l, l->behind, "shared variables of more than 16 MiB");
         break;
     case SPACE_LOCAL:
         place_local(l, f, v);
@@ -271,7 +270,7 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
     case SPACE_GLOBAL:
     case SPACE_CONST:
         if (v->external)
-            load_fail(l, l->token.line, "`%.*s` is defined in another module: linking is not supported",
+            load_fail(l, l->behind, "`%.*s` is defined in another module: linking is not supported",
                       (int)v->name.length, v->name.at);
         add_module_variable(l, v, fill);
         break;
@@ -285,7 +284,7 @@ void parse_passed(struct loader *l) {
     struct prefix prefix = parse_prefix(l, true);
     do {
         struct variable *v = parse_declarator(l, &prefix, &open);
-        if (open) load_fail(l, l->token.line, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+        if (open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
         v->space = SPACE_LOCAL;
         v->passed = true;
         place_local(l, l->function, v);
@@ -298,7 +297,7 @@ struct variable *parse_formal(struct loader *l) {
     bool open;
     struct prefix prefix = parse_prefix(l, true);
     struct variable *v = parse_declarator(l, &prefix, &open);
-    if (open) load_fail(l, l->token.line, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    if (open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
     v->space = SPACE_LOCAL;
     v->passed = true;
     return v;
@@ -338,12 +337,12 @@ struct variable *parse_parameter(struct loader *l) {
     struct function *f = l->function;
     struct prefix prefix = parse_prefix(l, true);
     struct variable *v = parse_declarator(l, &prefix, &open);
-    if (open) load_fail(l, l->token.line, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    if (open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
     v->space = SPACE_PARAM;
     f->param_bytes = align_up(f->param_bytes, v->align);
     v->offset = f->param_bytes;
     f->param_bytes += v->bytes;
-    if (f->param_bytes > 32764) load_fail(l, l->token.line, "parameters of more than 32764 bytes");
+    if (f->param_bytes > 32764) load_fail(l, l->behind, "parameters of more than 32764 bytes");
     symbol_add(l, v->name, SYMBOL_VARIABLE)->variable = v;
     return v;
 }

@@ -49,7 +49,7 @@ void written_copy(const struct backing *to, const uint8_t *at, const struct back
 
 /* ---- reads ---- */
 bool world_written(struct world *world, uint64_t address, uint64_t bytes, uint64_t *known) {
-    const struct mapping *m = memory_at(world, address);
+    const struct mapping *m = memory_range(world, address, bytes); /* none: the access itself will say so */
     *known = bytes;
     if (!m || !m->home || !m->backing->written) return true;
     uint64_t at = (uint64_t)(m->home - m->backing->memory) + (address - m->start);
@@ -109,6 +109,7 @@ bool written_permit(const struct world *world, const struct backing *backing, co
     uint64_t at = (uint64_t)(mapping->home - backing->memory) + (address - mapping->start);
     for (uint64_t i = at; i < at + bytes; i++) {
         uint64_t unit = backing->input[i / INPUT_UNIT], grid = unit >> INPUT_MASK_BITS;
+        if (!(unit & UINT16_MAX)) i |= INPUT_UNIT - 1; /* none of its bytes */
         if (!(unit >> i % INPUT_UNIT & 1)) continue;
         const struct launch *reader = grid == INPUT_FOR_EVER ? NULL : running(world, grid);
         if (grid != INPUT_FOR_EVER && !reader) continue;

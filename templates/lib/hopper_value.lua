@@ -111,6 +111,7 @@ end
 local function free_p(a, slot)
   scope(function()
     local first, bar = pred "first", b32 "bar"
+|   bar.warp.sync  0xffffffff;                          // every lane has read the slot's scales and flags
 |   setp.eq.u32    $(first), $(a.lane), 0;
 |   mad.lo.u32     $(bar), $(slot), 8, $(a.memory);
 | @$(first) mbarrier.arrive.shared::cta.b64 _, [$(bar)+$(shape.P_FREE)];

@@ -1,0 +1,137 @@
+/* test_memcheck_faults.c - every planted fault of memcheck.h is found by the CPU device, with its kind, line, thread,
+ * address and, for races, the other access; and what is no fault is none. */
+#include "tests/memcheck_suite.h"
+
+enum { SEEDS = 8, LEAST_OF_A_CLASS = 4 };
+
+START_TEST(every_planted_fault_is_found_in_full) {
+    const struct memcheck_case *c = memcheck_at((unsigned)_i);
+    cu_ptr a = 0;
+    memcheck_machine(0, true);
+    cu_result result = memcheck_run(&driver, c, &a, mark);
+    ck_assert_msg(result != 0, "%s: not found", c->name);
+    memcheck_says_all(c, a);
+}
+END_TEST
+
+/* Which of two accesses comes first is the schedule's; that there is a fault, and at which instructions, is not. */
+START_TEST(every_planted_fault_is_found_under_any_schedule) {
+    const struct memcheck_case *c = memcheck_at((unsigned)_i);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        cu_ptr a = 0;
+        char at[400], other[400];
+        memcheck_machine(seed, true);
+        cu_result result = memcheck_run(&driver, c, &a, mark);
+        ck_assert_msg(result != 0, "%s, seed %d: not found", c->name, (int)seed);
+        snprintf(at, sizeof at, "`%s`", c->at);
+        snprintf(other, sizeof other, "`%s`", c->other ? c->other : c->at);
+        ck_assert_msg(strstr(report(), at) || strstr(report(), other), "%s, seed %d: %s", c->name, (int)seed, report());
+    }
+}
+END_TEST
+
+START_TEST(each_class_has_faults_of_its_own) {
+    for (int k = 0; k < MEMCHECK_CLASS_COUNT; k++) {
+        int count = 0;
+        for (unsigned i = 0; i < memcheck_count(); i++)
+            count += (int)memcheck_at(i)->class == k && !memcheck_at(i)->sample;
+        ck_assert_msg(count >= LEAST_OF_A_CLASS, "%s: %d", memcheck_class_names[k], count);
+    }
+}
+END_TEST
+
+/* ---- what is right, though it looks like one of them ---- */
+#define FILLED "st.shared.u32 [c], t; bar.sync 0;\n"
+static const struct memcheck_case fine[] = {
+    {"a barrier between the warps", .threads = 64, .body = FILLED "xor.b32 u, c, 128; ld.shared.u32 v, [u];"},
+    {"a sync between the lanes",
+     .body = "st.shared.u32 [c], t; bar.warp.sync -1; xor.b32 u, c, 4; ld.shared.u32 v, [u];"},
+    {"two warps write one value", .threads = 64, .body = "mov.u32 v, 9; st.shared.u32 [s], v; bar.sync 0;"},
+    {"neighbouring bytes of a word", .threads = 64,
+     .body = "add.u32 u, s, t; st.shared.u8 [u], t; bar.sync 0; ld.shared.u32 v, [c];"},
+    {"atomics on one word", .threads = 64,
+     .body = "@p st.shared.u32 [s], 0; bar.sync 0; atom.shared.add.u32 v, [s], 1;"},
+    {"a named barrier of those who share", .threads = 96,
+     .body = "st.shared.u32 [c], t; setp.lt.u32 q, t, 64; @!q bra OUT; bar.sync 1, 64; xor.b32 u, c, 128; "
+             "ld.shared.u32 v, [u]; OUT:"},
+    {"an mbarrier hands the words over", .threads = 64,
+     .body = "@p mbarrier.init.shared.b64 [bar], 32; bar.sync 0; setp.lt.u32 q, t, 32; @q bra READ; "
+             "st.shared.u32 [c], t; mbarrier.arrive.shared.b64 E, [bar]; bra OUT; READ: "
+             "W: mbarrier.try_wait.parity.shared.b64 r, [bar], 0; @!r bra W; ld.shared.u32 v, [c+128]; OUT:"},
+    {"a flag, with release and acquire", .threads = 64,
+     .body = "@p st.shared.u32 [s+512], 0; bar.sync 0; setp.eq.u32 q, t, 40; @q st.shared.u32 [s], t; "
+             "@q st.release.cta.shared.u32 [s+512], 1; @!p bra OUT; "
+             "W: ld.acquire.cta.shared.u32 v, [s+512]; setp.eq.u32 r, v, 0; @r bra W; ld.shared.u32 w, [s]; OUT:"},
+    {"a copy that is waited for", .threads = 64,
+     .body = "cp.async.ca.shared.global [c], [D], 4; cp.async.wait_all; bar.sync 0; xor.b32 u, c, 128; "
+             "ld.shared.u32 v, [u]; st.global.u32 [C], v;"},
+    {"a whole warp leaves before the barrier", .threads = 64, .body = "setp.ge.u32 q, t, 32; @q exit; bar.sync 0;"},
+    {"threads of a warp return early", .threads = 64, .body = "setp.ge.u32 q, t, 40; @q exit; bar.sync 0;"},
+    {"threads of a warp go to the end early", .threads = 64,
+     .body = "setp.ge.u32 q, t, 40; @q bra OUT; bar.sync 0; st.global.u32 [C], t; OUT:"},
+    {"a short last warp at a barrier", .threads = 40, .body = FILLED "ld.shared.u32 v, [s+156];"},
+    {"a barrier that is not .aligned, in half a warp", .threads = 32,
+     .body = "setp.lt.u32 q, l, 16; @!q bra ELSE; barrier.sync 0; bra OUT; ELSE: barrier.sync 0; OUT:"},
+    {"half a warp shuffles among itself",
+     .body = "setp.lt.u32 q, l, 16; @!q bra OUT; shfl.sync.bfly.b32 v, t, 1, 31, 0xFFFF; OUT:"},
+    {"unwritten bytes that are moved and never used",
+     .body = "st.shared.u32 [c], t; ld.shared.v2.u32 {v, w}, [s+128]; st.shared.v2.u32 [s+256], {v, w};", .threads = 1},
+    {"unwritten bytes that selp leaves aside",
+     .body = "ld.shared.u32 v, [c]; setp.ge.u32 q, t, 32; selp.u32 v, v, 7, q; st.global.u32 [C], v;"},
+    {"a register that the path that reads it has written",
+     .body = "setp.lt.u32 q, t, 8; @!q bra OVER; mov.u32 v, 3; OVER: @q st.global.u32 [C], v;"},
+    {"the last word of an allocation", .threads = 64, .body = "ld.global.u32 v, [D]; st.global.u32 [C], v;"},
+};
+
+START_TEST(what_is_right_is_no_finding) {
+    struct memcheck_case c = fine[_i];
+    for (uint64_t seed = 0; seed <= SEEDS; seed++) {
+        cu_ptr a = 0;
+        memcheck_machine(seed, true);
+        ck_assert_msg(memcheck_run(&driver, &c, &a, mark) == 0, "%s, seed %d: %s", c.name, (int)seed, report());
+    }
+}
+END_TEST
+
+START_TEST(the_switch_is_the_checkers_alone) {
+    for (unsigned i = 0; i < memcheck_count(); i++) {
+        const struct memcheck_case *c = memcheck_at(i);
+        cu_ptr a = 0;
+        memcheck_machine(0, false);
+        cu_result result = memcheck_run(&driver, c, &a, mark);
+        switch (c->class) {
+        case MEMCHECK_UNWRITTEN_GLOBAL:
+        case MEMCHECK_UNWRITTEN_SHARED:
+        case MEMCHECK_UNWRITTEN_REGISTER:
+        case MEMCHECK_RACE:
+        case MEMCHECK_INPUT:
+            ck_assert_msg(result == 0, "%s without the checker: %s", c->name, report());
+            break;
+        case MEMCHECK_BOUNDS:
+        case MEMCHECK_ALIGNMENT:
+        case MEMCHECK_FREED:
+        case MEMCHECK_ASYNC_RACE:
+            ck_assert_msg(result != 0, "%s is found always", c->name);
+            break;
+        default:
+            break;
+        }
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("memcheck_faults");
+    TCase *tcase = tcase_create("memcheck");
+    SRunner *runner = srunner_create(suite);
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, every_planted_fault_is_found_in_full, 0, (int)memcheck_count());
+    tcase_add_loop_test(tcase, every_planted_fault_is_found_under_any_schedule, 0, (int)memcheck_count());
+    tcase_add_test(tcase, each_class_has_faults_of_its_own);
+    tcase_add_loop_test(tcase, what_is_right_is_no_finding, 0, (int)(sizeof fine / sizeof fine[0]));
+    tcase_add_test(tcase, the_switch_is_the_checkers_alone);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
