@@ -224,7 +224,7 @@ const struct layer_fault hopper_faults[] = {
      MEET,
      BY_SCHEDULE,
      {{"lib/hopper_chunks.lua",
-       "| @$(arrived) st.relaxed.gpu.global.v4.b32 [$(at[s])+$(4096 * c)], {$(unset), $(unset), $(unset), "
+       "| @$(arrived) st.relaxed.gpu.global.v4.u32 [$(at[s])+$(4096 * c)], {$(unset), $(unset), $(unset), "
        "$(unset)};\n",
        ""}}},
     {"words of LSE are taken before they are there",
