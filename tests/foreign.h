@@ -1,7 +1,9 @@
-/* foreign.h - the kernels of tests/foreign (CUDA C++ of other authors' habits, as PTX of nvcc) as cases that can be judged.
+/* foreign.h - the kernels of tests/foreign (CUDA C++ of other authors' habits, as PTX of nvcc) as cases that can be
+ * judged.
  *
- * A case is one launch: its inputs from a seed, and what an independent computation in C says its outputs must be, exactly
- * or within a bound an element. foreign_run launches it through the runtime's public interface on an open device. */
+ * A case is one launch: its inputs from a seed, and what an independent computation in C says its outputs must be,
+ * exactly or within a bound an element. foreign_run launches it through the runtime's public interface on an open
+ * device. */
 #ifndef TESTS_FOREIGN_H
 #define TESTS_FOREIGN_H
 
@@ -16,13 +18,14 @@ enum foreign_type { FOREIGN_BYTES, FOREIGN_F16, FOREIGN_BF16, FOREIGN_F32, FOREI
 
 /* One parameter: a scalar, or a buffer. An output is judged byte by byte (want) or element by element (near). */
 struct foreign_param {
-    uint64_t value; /* the scalar's bits, or the address while it runs */
-    size_t bytes;   /* of the buffer; 0: a scalar */
-    void *before;   /* what the device's buffer holds at launch; NULL: zeroes */
-    void *want;     /* FOREIGN_BYTES of an output */
+    uint64_t value;       /* the scalar's bits, or the address while it runs */
+    size_t bytes;         /* of the buffer; 0: a scalar */
+    void *before;         /* what the device's buffer holds at launch; NULL: zeroes */
+    void *want;           /* FOREIGN_BYTES of an output */
     double *near, *bound; /* of the other types; a bound of 0: this value, with its sign, any NaN for a NaN */
     enum foreign_type type;
-    bool judged; /* an output */
+    size_t nan_from, nan_to; /* bytes of `want` that are f32 of which PTX leaves open which NaN they are */
+    bool judged;             /* an output */
 };
 
 struct foreign_case {
@@ -58,9 +61,11 @@ bool foreign_agree(const struct foreign_case *c, const void *a, const void *b, b
 struct foreign_near {
     double *want, *bound;
 };
-void *foreign_in(struct foreign_case *c, size_t bytes);                  /* returns what to fill */
-void *foreign_out(struct foreign_case *c, size_t bytes);                 /* returns what is wanted; zeroes at launch */
+void *foreign_in(struct foreign_case *c, size_t bytes);                   /* returns what to fill */
+void *foreign_out(struct foreign_case *c, size_t bytes);                  /* returns what is wanted; zeroes at launch */
 void *foreign_inout(struct foreign_case *c, size_t bytes, void **before); /* both */
+/* Of the last output: from float `from` on, `count` of them may be any NaN where a NaN is wanted. */
+void foreign_any_nan(struct foreign_case *c, size_t from, size_t count);
 struct foreign_near foreign_out_near(struct foreign_case *c, enum foreign_type type, size_t count);
 void foreign_u32(struct foreign_case *c, uint32_t value);
 void foreign_u64(struct foreign_case *c, uint64_t value);

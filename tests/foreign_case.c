@@ -67,6 +67,12 @@ void *foreign_inout(struct foreign_case *c, size_t bytes, void **before) {
     return want;
 }
 
+void foreign_any_nan(struct foreign_case *c, size_t from, size_t count) {
+    struct foreign_param *p = &c->params[c->count - 1];
+    p->nan_from = from * sizeof(float);
+    p->nan_to = (from + count) * sizeof(float);
+}
+
 struct foreign_near foreign_out_near(struct foreign_case *c, enum foreign_type type, size_t count) {
     static const size_t sizes[] = {[FOREIGN_F16] = 2, [FOREIGN_BF16] = 2, [FOREIGN_F32] = 4, [FOREIGN_F64] = 8};
     struct foreign_param *p = param(c);

@@ -1,4 +1,5 @@
-/* foreign_integers.c - cases of foreign.h about integers, bits, votes, calls and branches. All exact but for the deviates. */
+/* foreign_integers.c - cases of foreign.h about integers, bits, votes, calls and branches. All exact but for the
+ * deviates. */
 #include "tests/foreign.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@ static uint32_t *words(struct foreign_case *c, unsigned count) {
     for (unsigned i = 0; i < count; i++) { /* one in four is small, or small and negative */
         in[i] = foreign_word(c);
         if (i % 8 == 3) in[i] >>= 27;
-        if (i % 8 == 6) in[i] = (uint32_t)-(int)(in[i] >> 27);
+        if (i % 8 == 6) in[i] = (uint32_t) - (int)(in[i] >> 27);
     }
     return in;
 }
@@ -88,23 +89,32 @@ void foreign_case_bits(struct foreign_case *c) {
 }
 
 /* ---- packed bytes and halves ---- */
-enum packed {
-    ADD, SUBTRACT, GREATER, LESSER, APART, MEAN, ABOVE, BELOW_ONE, ADD_CUT, SUBTRACT_CUT, LEAST_RELU
-};
+enum packed { ADD, SUBTRACT, GREATER, LESSER, APART, MEAN, ABOVE, BELOW_ONE, ADD_CUT, SUBTRACT_CUT, LEAST_RELU };
 static int lane_of(enum packed how, int a, int b, int low, int high) {
     int cut;
     switch (how) {
-    case ADD: return a + b;
-    case SUBTRACT: return a - b;
-    case GREATER: return a > b ? a : b;
-    case LESSER: return a < b ? a : b;
-    case APART: return abs(a - b);
-    case MEAN: return (a + b + 1) >> 1;
-    case ABOVE: return a > b ? -1 : 0;
-    case BELOW_ONE: return a < b;
-    case ADD_CUT: return (cut = a + b) < low ? low : cut > high ? high : cut;
-    case SUBTRACT_CUT: return (cut = a - b) < low ? low : cut > high ? high : cut;
-    default: return (cut = a < b ? a : b) < 0 ? 0 : cut;
+    case ADD:
+        return a + b;
+    case SUBTRACT:
+        return a - b;
+    case GREATER:
+        return a > b ? a : b;
+    case LESSER:
+        return a < b ? a : b;
+    case APART:
+        return abs(a - b);
+    case MEAN:
+        return (a + b + 1) >> 1;
+    case ABOVE:
+        return a > b ? -1 : 0;
+    case BELOW_ONE:
+        return a < b;
+    case ADD_CUT:
+        return (cut = a + b) < low ? low : cut > high ? high : cut;
+    case SUBTRACT_CUT:
+        return (cut = a - b) < low ? low : cut > high ? high : cut;
+    default:
+        return (cut = a < b ? a : b) < 0 ? 0 : cut;
     }
 }
 static uint32_t packed(enum packed how, uint32_t x, uint32_t y, unsigned width, bool is_signed) {
@@ -117,7 +127,8 @@ static uint32_t packed(enum packed how, uint32_t x, uint32_t y, unsigned width, 
     }
     return r;
 }
-static uint32_t dot(uint32_t x, uint32_t y, unsigned width, unsigned first, bool is_signed) { /* y's bytes from `first` */
+static uint32_t dot(uint32_t x, uint32_t y, unsigned width, unsigned first,
+                    bool is_signed) { /* y's bytes from `first` */
     uint32_t sum = 0;
     for (unsigned k = 0; k < 32 / width; k++) {
         uint32_t a = x >> k * width & low_bits(width), b = y >> (first + k) * 8 & 255;
@@ -203,7 +214,9 @@ static void philox_of(uint32_t i, uint64_t seed, uint32_t v[4]) {
     memcpy(v, (const uint32_t[]){i, 0, 7, 0}, 4 * sizeof *v);
     for (unsigned round = 0; round < 10; round++, k0 += 0x9E3779B9, k1 += 0xBB67AE85) {
         uint64_t p = 0xD2511F53ull * v[0], q = 0xCD9E8D57ull * v[2];
-        memcpy(v, (const uint32_t[]){(uint32_t)(q >> 32) ^ v[1] ^ k0, (uint32_t)q, (uint32_t)(p >> 32) ^ v[3] ^ k1, (uint32_t)p},
+        memcpy(v,
+               (const uint32_t[]){(uint32_t)(q >> 32) ^ v[1] ^ k0, (uint32_t)q, (uint32_t)(p >> 32) ^ v[3] ^ k1,
+                                  (uint32_t)p},
                4 * sizeof *v);
     }
 }
@@ -230,27 +243,48 @@ void foreign_case_philox(struct foreign_case *c) {
 static uint32_t switched(uint32_t v, uint32_t i) {
     for (uint32_t steps = v % 7 + 1; steps-- > 0;) {
         uint32_t which = v % 23;
-        if (which == 0) v = v * 3 + 1;
-        else if (which == 1) v ^= v >> 7;
-        else if (which == 2) v += i;
-        else if (which == 3) v = reversed(v);
-        else if (which == 4) v -= 12345;
-        else if (which == 5) v = v << 3 | v >> 29;
-        else if (which == 6) v *= 2654435761u;
-        else if (which == 7) v = ~v;
-        else if (which == 8) v /= 3;
-        else if (which == 9) v = (v + v % 11) ^ 0x55AA55AA;
-        else if (which == 10) v ^= 0x55AA55AA;
-        else if (which == 11) v = v * v + 7;
-        else if (which == 12) v = (uint32_t)__builtin_popcount(v) << 20 | (v & 0xFFFFF);
-        else if (which == 13) v ^= i << 16;
-        else if (which == 14) v = v / 10 * 16 + v % 10;
-        else if (which == 15) v += 0xDEADBEEF;
-        else if (which == 16) v = (v & 0xFF00FF00) >> 8 | (v & 0x00FF00FF) << 8;
-        else if (which == 17) v = v * 5 - 3;
-        else if (which == 18) v ^= v << 13;
-        else if (which == 19) steps = steps > 2 ? 2 : steps, v += 99;
-        else v += 1;
+        if (which == 0)
+            v = v * 3 + 1;
+        else if (which == 1)
+            v ^= v >> 7;
+        else if (which == 2)
+            v += i;
+        else if (which == 3)
+            v = reversed(v);
+        else if (which == 4)
+            v -= 12345;
+        else if (which == 5)
+            v = v << 3 | v >> 29;
+        else if (which == 6)
+            v *= 2654435761u;
+        else if (which == 7)
+            v = ~v;
+        else if (which == 8)
+            v /= 3;
+        else if (which == 9)
+            v = (v + v % 11) ^ 0x55AA55AA;
+        else if (which == 10)
+            v ^= 0x55AA55AA;
+        else if (which == 11)
+            v = v * v + 7;
+        else if (which == 12)
+            v = (uint32_t)__builtin_popcount(v) << 20 | (v & 0xFFFFF);
+        else if (which == 13)
+            v ^= i << 16;
+        else if (which == 14)
+            v = v / 10 * 16 + v % 10;
+        else if (which == 15)
+            v += 0xDEADBEEF;
+        else if (which == 16)
+            v = (v & 0xFF00FF00) >> 8 | (v & 0x00FF00FF) << 8;
+        else if (which == 17)
+            v = v * 5 - 3;
+        else if (which == 18)
+            v ^= v << 13;
+        else if (which == 19)
+            steps = steps > 2 ? 2 : steps, v += 99;
+        else
+            v += 1;
     }
     return v;
 }

@@ -1,6 +1,7 @@
 /* foreign_math.c - cases of foreign.h of single and double precision: functions of the CUDA library and fast ones.
  *
- * Bounds are those that NVIDIA states for the functions, in units in the last place, and one for what is near a power of 2. */
+ * Bounds are those that NVIDIA states for the functions, in units in the last place, and one for what is near a power
+ * of 2. */
 #include "tests/foreign.h"
 
 #include <fenv.h>
@@ -22,7 +23,11 @@ static void put(struct foreign_near to, size_t at, struct result r, double unit)
 static double directed(int rounding, char operation, double a, double b, double c) {
     volatile double x = a, y = b, z = c, r;
     fesetround(rounding);
-    r = operation == '+' ? x + y : operation == '*' ? x * y : operation == '/' ? x / y : operation == 'f' ? fma(x, y, z) : sqrt(x);
+    r = operation == '+'   ? x + y
+        : operation == '*' ? x * y
+        : operation == '/' ? x / y
+        : operation == 'f' ? fma(x, y, z)
+                           : sqrt(x);
     fesetround(FE_TONEAREST);
     return r;
 }
@@ -46,8 +51,9 @@ static void doubles_of(double x, int i, struct result out[17]) {
         {x / p + 1.0 / p, 0, 0},
         {floor(x * 10.0) + rint(x) + trunc(x * 3.0) + ceil(x), 0, 0},
         {ldexp(x, i % 40 - 20) + (double)llrint(x * 1e9) + (double)(int)x, 0, 0},
-        {directed(FE_TOWARDZERO, '+', x, 1e-17, 0) + directed(FE_UPWARD, '*', x, 1.1, 0) + directed(FE_DOWNWARD, 'f', x, x, 1e-18) +
-             directed(FE_DOWNWARD, '/', x, 3.0, 0) + directed(FE_UPWARD, 's', p, 0, 0),
+        {directed(FE_TOWARDZERO, '+', x, 1e-17, 0) + directed(FE_UPWARD, '*', x, 1.1, 0) +
+             directed(FE_DOWNWARD, 'f', x, x, 1e-18) + directed(FE_DOWNWARD, '/', x, 3.0, 0) +
+             directed(FE_UPWARD, 's', p, 0, 0),
          0, 0},
     };
     memcpy(out, rows, sizeof rows);
@@ -107,7 +113,8 @@ void foreign_case_float_math(struct foreign_case *c) {
     enum { COUNT = 256 };
     float *in = foreign_in(c, COUNT * sizeof *in);
     free(foreign_fill(c, FOREIGN_F32, in, COUNT, 7.5));
-    struct foreign_near out = foreign_out_near(c, FOREIGN_F32, 15 * COUNT), fast = foreign_out_near(c, FOREIGN_F32, 8 * COUNT);
+    struct foreign_near out = foreign_out_near(c, FOREIGN_F32, 15 * COUNT),
+                        fast = foreign_out_near(c, FOREIGN_F32, 8 * COUNT);
     foreign_u32(c, COUNT);
     foreign_launch(c, 2, 1, COUNT / 2, 1);
     for (size_t i = 0; i < COUNT; i++) {
@@ -130,7 +137,11 @@ static uint32_t bits_of(float v) {
 static uint32_t rounded(int rounding, char operation, float a, float b, float c) {
     volatile float x = a, y = b, z = c, r;
     fesetround(rounding);
-    r = operation == '+' ? x + y : operation == '*' ? x * y : operation == '/' ? x / y : operation == 'f' ? fmaf(x, y, z) : sqrtf(x);
+    r = operation == '+'   ? x + y
+        : operation == '*' ? x * y
+        : operation == '/' ? x / y
+        : operation == 'f' ? fmaf(x, y, z)
+                           : sqrtf(x);
     fesetround(FE_TONEAREST);
     return bits_of(r);
 }
@@ -188,7 +199,9 @@ static void rounding_of(float x, float y, uint32_t out[21]) {
         from_double(FE_UPWARD, d * 1.0000001),
         lesser(x, y, true),
         lesser(x, y, false),
-        isnan(x) || x <= 0 ? 0 : x >= 1 ? 0x3F800000 : raw,
+        isnan(x) || x <= 0 ? 0
+        : x >= 1           ? 0x3F800000
+                           : raw,
         (raw & 0x7FFFFFFF) | sign,
         (uint32_t)whole(trunc(d), 0, 4294967295.0) & 255,
         (uint32_t)((int8_t)raw * (int16_t)other),
@@ -199,10 +212,12 @@ static void rounding_of(float x, float y, uint32_t out[21]) {
 
 void foreign_case_rounding(struct foreign_case *c) {
     enum { COUNT = 256 };
-    static const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, NAN, 0.5f, 1.5f, 2.5f, -2.5f,
-                                    0x1p-149f, -0x1p-130f, 0x1.FFFFFEp127f, 0x1p31f, -0x1p31f, 0x1p32f, 0x1p63f, -0x1.8p63f};
+    static const float special[] = {
+        0.0f, -0.0f, 1.0f,      -1.0f,      INFINITY,        -INFINITY, NAN,      NAN,     0.5f,    1.5f,
+        2.5f, -2.5f, 0x1p-149f, -0x1p-130f, 0x1.FFFFFEp127f, 0x1p31f,   -0x1p31f, 0x1p32f, 0x1p63f, -0x1.8p63f};
     float *in = foreign_in(c, COUNT * sizeof *in);
     uint32_t *out = foreign_out(c, 21 * COUNT * sizeof *out), row[21];
+    foreign_any_nan(c, 13 * COUNT, COUNT); /* cvt from double keeps a payload or not */
     foreign_u32(c, COUNT);
     foreign_launch(c, 2, 1, COUNT / 2, 1);
     for (unsigned i = 0; i < COUNT; i++) {

@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* want and bound of one product: terms a[i * step_a] * b[i * step_b], each as far off as `each` of the sum of magnitudes. */
+/* want and bound of one product: terms a[i * step_a] * b[i * step_b], each as far off as `each` of the sum of
+ * magnitudes. */
 struct terms {
     const double *a, *b;
     size_t step_a, step_b, count;
@@ -42,7 +43,8 @@ void foreign_case_matmul_tiled(struct foreign_case *c) {
 void foreign_case_gemv(struct foreign_case *c) {
     enum { ROWS = 8, COLUMNS = 520 };
     uint16_t *hw = foreign_in(c, ROWS * COLUMNS * sizeof *hw), *hx = foreign_in(c, COLUMNS * sizeof *hx);
-    double *w = foreign_fill(c, FOREIGN_BF16, hw, ROWS * COLUMNS, 2), *x = foreign_fill(c, FOREIGN_BF16, hx, COLUMNS, 2), size;
+    double *w = foreign_fill(c, FOREIGN_BF16, hw, ROWS * COLUMNS, 2),
+           *x = foreign_fill(c, FOREIGN_BF16, hx, COLUMNS, 2), size;
     struct foreign_near y = foreign_out_near(c, FOREIGN_F32, ROWS);
     foreign_u32(c, COLUMNS);
     foreign_launch(c, ROWS / 2, 1, 64, 1);
@@ -118,7 +120,8 @@ void foreign_case_attention(struct foreign_case *c) {
     enum { QUERIES = 8, KEYS = 21, WIDTH = 64 };
     uint16_t *hq = foreign_in(c, QUERIES * WIDTH * sizeof *hq), *hk = foreign_in(c, KEYS * WIDTH * sizeof *hk);
     uint16_t *hv = foreign_in(c, KEYS * WIDTH * sizeof *hv);
-    double *q = foreign_fill(c, FOREIGN_F16, hq, QUERIES * WIDTH, 2), *k = foreign_fill(c, FOREIGN_F16, hk, KEYS * WIDTH, 2);
+    double *q = foreign_fill(c, FOREIGN_F16, hq, QUERIES * WIDTH, 2),
+           *k = foreign_fill(c, FOREIGN_F16, hk, KEYS * WIDTH, 2);
     double *v = foreign_fill(c, FOREIGN_F16, hv, KEYS * WIDTH, 2), size;
     struct foreign_near out = foreign_out_near(c, FOREIGN_F32, QUERIES * WIDTH);
     foreign_u32(c, KEYS);
@@ -127,7 +130,8 @@ void foreign_case_attention(struct foreign_case *c) {
     for (size_t query = 0; query < QUERIES; query++) {
         double weights[KEYS], total = 0, off = 0;
         for (size_t j = 0; j < KEYS; j++) { /* |score| < 10: no need of a maximum in FP64 */
-            total += weights[j] = exp(product((struct terms){q + query * WIDTH, k + j * WIDTH, 1, 1, WIDTH}, &size) * 0.125);
+            total += weights[j] =
+                exp(product((struct terms){q + query * WIDTH, k + j * WIDTH, 1, 1, WIDTH}, &size) * 0.125);
             off = fmax(off, size * 0.125 * (7 + 2) * 0x1p-24); /* of a score: 7 roundings of its sum, 2 of its scale */
         }
         for (size_t x = 0; x < WIDTH; x++) {
@@ -137,7 +141,8 @@ void foreign_case_attention(struct foreign_case *c) {
                 magnitude += weights[j] / total * fabs(v[j * WIDTH + x]);
             }
             out.want[query * WIDTH + x] = sum;
-            /* weights are off by a score's error twice, by 4 units of two exponentials a key and by the sums' roundings */
+            /* weights are off by a score's error twice, by 4 units of two exponentials a key and by the sums' roundings
+             */
             out.bound[query * WIDTH + x] = 2 * magnitude * (2 * off + (2 * KEYS + 8) * 0x1p-24);
         }
     }

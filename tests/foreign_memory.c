@@ -1,4 +1,5 @@
-/* foreign_memory.c - cases of foreign.h about memory: copies, sorts, scans, atomics, flags between threads. All exact. */
+/* foreign_memory.c - cases of foreign.h about memory: copies, sorts, scans, atomics, flags between threads. All exact.
+ */
 #include "tests/foreign.h"
 
 #include <limits.h>
@@ -285,7 +286,8 @@ void foreign_case_pipeline_stages(struct foreign_case *c) {
 
 void foreign_case_scan_block(struct foreign_case *c) {
     enum { BLOCKS = 2, EACH = 1024 };
-    uint32_t *in = foreign_in(c, BLOCKS * EACH * sizeof *in), *out = foreign_out(c, BLOCKS * EACH * sizeof *out), sum = 0;
+    uint32_t *in = foreign_in(c, BLOCKS * EACH * sizeof *in), *out = foreign_out(c, BLOCKS * EACH * sizeof *out),
+             sum = 0;
     foreign_launch(c, BLOCKS, 1, EACH / 4, 1);
     for (unsigned i = 0; i < BLOCKS * EACH; i++) {
         in[i] = foreign_word(c);
@@ -324,7 +326,8 @@ void foreign_case_topk(struct foreign_case *c) {
         for (unsigned k = 0; k < 8; k++) {
             int best = -1;
             for (int i = 0; i < COLUMNS; i++)
-                if (!taken[i] && (best < 0 || in[row * COLUMNS + (unsigned)i] > in[row * COLUMNS + (unsigned)best])) best = i;
+                if (!taken[i] && (best < 0 || in[row * COLUMNS + (unsigned)i] > in[row * COLUMNS + (unsigned)best]))
+                    best = i;
             taken[best] = true;
             values[row * 8 + k] = in[row * COLUMNS + (unsigned)best];
             indices[row * 8 + k] = best;

@@ -73,7 +73,8 @@ static void halves_of(double x, double y, double exact[14], double near[6]) {
 void foreign_case_half_math(struct foreign_case *c) {
     enum { COUNT = 256 };
     uint16_t *a = foreign_in(c, COUNT * sizeof *a), *b = foreign_in(c, COUNT * sizeof *b);
-    struct foreign_near exact = foreign_out_near(c, FOREIGN_F16, 14 * COUNT), near = foreign_out_near(c, FOREIGN_F16, 6 * COUNT);
+    struct foreign_near exact = foreign_out_near(c, FOREIGN_F16, 14 * COUNT),
+                        near = foreign_out_near(c, FOREIGN_F16, 6 * COUNT);
     int *integers = foreign_out(c, 3 * COUNT * sizeof *integers);
     foreign_u32(c, COUNT);
     foreign_launch(c, 2, 1, COUNT / 2, 1);
@@ -89,7 +90,8 @@ void foreign_case_half_math(struct foreign_case *c) {
             near.bound[k * COUNT + i] = isfinite(nears[k]) ? off : 0;
         }
         integers[i] = (x < y) | !(x < y) << 1 | (x == y) << 2 | (isnan(x) ? 1 : 0) << 3 | (x == x) << 4;
-        integers[COUNT + i] = (int)((unsigned)times(whole(nearbyint(x)), 65536) + (unsigned)cut(floor(y), -32768, 32767));
+        integers[COUNT + i] =
+            (int)((unsigned)times(whole(nearbyint(x)), 65536) + (unsigned)cut(floor(y), -32768, 32767));
         double up = ceil(fabs(x));
         unsigned up_bits = isnan(up) ? 0 : isinf(up) ? UINT32_MAX : (unsigned)up;
         integers[2 * COUNT + i] = (int)(up_bits ^ (unsigned)(int16_t)b[i]);
@@ -118,7 +120,8 @@ static void bfloats_of(double x, double y, double exact[11], double near[3]) {
 void foreign_case_bf16_math(struct foreign_case *c) {
     enum { COUNT = 256 };
     uint16_t *a = foreign_in(c, COUNT * sizeof *a), *b = foreign_in(c, COUNT * sizeof *b);
-    struct foreign_near exact = foreign_out_near(c, FOREIGN_BF16, 11 * COUNT), near = foreign_out_near(c, FOREIGN_BF16, 3 * COUNT);
+    struct foreign_near exact = foreign_out_near(c, FOREIGN_BF16, 11 * COUNT),
+                        near = foreign_out_near(c, FOREIGN_BF16, 3 * COUNT);
     uint32_t *integers = foreign_out(c, 2 * COUNT * sizeof *integers);
     foreign_u32(c, COUNT);
     foreign_launch(c, 2, 1, COUNT / 2, 1);
@@ -153,7 +156,8 @@ static uint8_t eight_bits(double v, const struct eight *format) {
     if (isinf(r)) return sign | format->infinity;
     if (r < ldexp(1, 1 - format->bias)) return sign | (uint8_t)ldexp(r, -lowest);
     int e = ilogb(r);
-    return sign | (uint8_t)(((e + format->bias) << format->fraction) + (int)ldexp(r, format->fraction - e) - (1 << format->fraction));
+    return sign | (uint8_t)(((e + format->bias) << format->fraction) + (int)ldexp(r, format->fraction - e) -
+                            (1 << format->fraction));
 }
 static double eight_value(uint8_t bits, const struct eight *format) {
     int exponent = (bits & 127) >> format->fraction, fraction = bits & ((1 << format->fraction) - 1);
@@ -164,7 +168,8 @@ static double eight_value(uint8_t bits, const struct eight *format) {
 
 void foreign_case_fp8_convert(struct foreign_case *c) {
     enum { COUNT = 256 };
-    static const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, 448.0f, 464.0f, 464.1f, -57344.0f, 61439.0f, 61440.0f, 0x1p-9f, 0x1p-10f};
+    static const float special[] = {0.0f,   -0.0f,     INFINITY, -INFINITY, 448.0f,  464.0f,
+                                    464.1f, -57344.0f, 61439.0f, 61440.0f,  0x1p-9f, 0x1p-10f};
     float *in = foreign_in(c, COUNT * sizeof *in);
     uint8_t *narrow = foreign_out(c, 7 * COUNT);
     float *wide = foreign_out(c, 3 * COUNT * sizeof *wide);

@@ -73,11 +73,8 @@ dcpk_status foreign_run(const struct foreign_case *made, const char *folder, dcp
     if (status == DCPK_OK) status = dcpk_stream_create(device, &stream, error);
     if (status == DCPK_OK) status = place(&c, device, error);
     if (status == DCPK_OK) {
-        dcpk_module_launch_options launch = {.size = sizeof launch,
-                                             .entry = c.name,
-                                             .dynamic_shared = c.shared,
-                                             .params = params,
-                                             .stream = stream};
+        dcpk_module_launch_options launch = {
+            .size = sizeof launch, .entry = c.name, .dynamic_shared = c.shared, .params = params, .stream = stream};
         memcpy(launch.grid, c.grid, sizeof c.grid);
         memcpy(launch.block, c.block, sizeof c.block);
         status = dcpk_module_launch(module, &launch, error);
@@ -121,13 +118,23 @@ static double distance(double a, double b, bool signs) {
     return fabs(a - b);
 }
 
+static bool both_nan(const unsigned char *a, const unsigned char *b) {
+    float x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return isnan(x) && isnan(y);
+}
+
 /* Names the first wrong byte of a buffer, with the aligned word around it. */
 static bool same_bytes(const struct foreign_case *c, unsigned i, const void *got, const void *want,
                        char text[FOREIGN_TEXT]) {
     const unsigned char *g = got, *w = want;
-    size_t bytes = c->params[i].bytes, at = 0;
-    while (at < bytes && g[at] == w[at])
-        at++;
+    const struct foreign_param *p = &c->params[i];
+    size_t bytes = p->bytes, at = 0;
+    for (; at < bytes; at++) {
+        bool open = at >= p->nan_from && at < p->nan_to && both_nan(g + at / 4 * 4, w + at / 4 * 4);
+        if (g[at] != w[at] && !open) break;
+    }
     if (at == bytes) return true;
     uint32_t have = 0, need = 0;
     size_t word = at / 4 * 4, part = bytes - word < 4 ? bytes - word : 4;
@@ -173,8 +180,9 @@ bool foreign_agree(const struct foreign_case *c, const void *a, const void *b, b
             double apart = distance(u, v, p->bound[e] == 0);
             if (apart > *most) *most = apart;
             if (apart <= p->bound[e] || !good) continue;
-            snprintf(text, FOREIGN_TEXT, "%s: parameter %u, element %zu of %zu: %.17g and %.17g, apart by more than %.3g",
-                     c->name, i, e, p->bytes / size, u, v, p->bound[e]);
+            snprintf(text, FOREIGN_TEXT,
+                     "%s: parameter %u, element %zu of %zu: %.17g and %.17g, apart by more than %.3g", c->name, i, e,
+                     p->bytes / size, u, v, p->bound[e]);
             good = false;
         }
         x += p->bytes;

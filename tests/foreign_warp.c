@@ -133,7 +133,8 @@ void foreign_case_layernorm(struct foreign_case *c) {
             double part = ((double)in[row * COLUMNS + i] - mean) / sqrt(variance + (double)eps) * (double)scale[i];
             out.want[row * COLUMNS + i] = part + (double)shift[i];
             /* 13 merges of a mean and a variance, each a few roundings of f32 */
-            out.bound[row * COLUMNS + i] = 40 * 0x1p-24 * (fabs(part) + fabs((double)scale[i]) + fabs((double)shift[i]));
+            out.bound[row * COLUMNS + i] =
+                40 * 0x1p-24 * (fabs(part) + fabs((double)scale[i]) + fabs((double)shift[i]));
         }
     }
 }
