@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char folder[] = "tests/foreign";
 
@@ -109,12 +111,41 @@ START_TEST(every_file_of_the_folder_has_a_row_and_every_row_a_file) {
 }
 END_TEST
 
+/* Runs tests/check_foreign_gpu in a tree of its own with the CPU device on both sides, after `edit` of its kernels. */
+static int check_both(const char *edit) {
+    char self[4096], line[10000];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    ck_assert_int_gt(n, 0);
+    self[n] = '\0';
+    *strrchr(self, '/') = '\0';
+    *strrchr(self, '/') = '\0';
+    snprintf(line, sizeof line,
+             "t=$(mktemp -d) && mkdir $t/tests && cp -r tests/foreign tests/check_foreign_gpu $t/tests && "
+             "(cd $t/tests/foreign && %s) && $t/tests/check_foreign_gpu '%s' --device cpu --out $t/table >/dev/null "
+             "2>$t/err; "
+             "code=$?; [ $(grep -c '^| [a-z0-9_]* | ' $t/table) = %u ] || code=99; rm -rf $t; exit $code",
+             edit, self, foreign_count() + 1);
+    int status = system(line); /* NOLINT: our own line */
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+START_TEST(the_comparison_of_devices_fails_on_a_wrong_kernel_and_on_one_that_is_refused) {
+    ck_assert_int_eq(check_both("true"), 0);
+    ck_assert_int_eq(check_both("sed -i 's/atom.shared.add.u32/atom.shared.max.u32/' histogram.ptx"), 1);
+    ck_assert_int_eq(check_both("sed -i 's/bar.sync/bar.sideways/' transpose.ptx"), 1);
+    ck_assert_int_eq(check_both("sed -i 's/add.s64/sub.s64/' stencil.ptx"),
+                     1); /* a fault; the rows after it are there */
+}
+END_TEST
+
 int main(void) {
     int count = (int)foreign_count();
     Suite *suite = suite_create("foreign");
     TCase *tcase = tcase_create("foreign");
     tcase_set_timeout(tcase, 20);
     tcase_add_test(tcase, every_file_of_the_folder_has_a_row_and_every_row_a_file);
+    tcase_add_test(tcase, the_comparison_of_devices_fails_on_a_wrong_kernel_and_on_one_that_is_refused);
     tcase_add_loop_test(tcase, one_wrong_bit_in_any_output_is_seen, 0, count);
     tcase_add_loop_test(tcase, a_kernel_leaves_what_its_reference_says, 0, count);
     tcase_add_loop_test(tcase, other_inputs_under_the_memory_checker_are_right_and_clean, 0, count);
