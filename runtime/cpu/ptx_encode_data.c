@@ -238,7 +238,8 @@ void encode_set(struct loader *l, const struct insn *insn, struct op *op) {
     size_t i = 0, last = sizeof results / sizeof results[0] - 1;
     while (i < last && !text_is(to, results[i].name))
         i++;
-    bool known = text_is(to, results[i].name) && (i < 3 || ((pairs || halves) && (i < 5 || text_same(to, from))));
+    bool named = text_is(to, results[i].name);
+    bool known = named && (i < 3 || ((pairs || halves) && (i < 5 || text_same(to, from))));
     if (!known || (pairs && (i == 2 || i == 3 || i == 4)))
         insn_fail(l, insn, "set gives .u32, .s32 or .f32 here, and of half-precision sources their own type");
     op->imm = (s64)(uintptr_t)encode_compare(l, insn, op, 1);
