@@ -308,7 +308,8 @@ void foreign_case_mandelbrot(struct foreign_case *c) {
     foreign_u32(c, MOST);
     foreign_launch(c, 2, 3, 16, 8);
     for (unsigned at = 0; at < WIDTH * HEIGHT; at++) {
-        double cr = -2.0 + (double)step * (at % WIDTH), ci = -1.25 + (double)step * (at / WIDTH), r = 0, i = 0;
+        unsigned x = at % WIDTH, y = at / WIDTH;
+        double cr = -2.0 + (double)step * x, ci = -1.25 + (double)step * y, r = 0, i = 0;
         for (; steps[at] < MOST && r * r + i * i <= 4.0; steps[at]++) {
             double rr = r * r, ii = i * i, twice = (r + r) * i;
             i = twice + ci;
@@ -336,9 +337,10 @@ void foreign_case_calls(struct foreign_case *c) {
     foreign_launch(c, 2, 1, COUNT / 2, 1);
     for (int i = 0; i < COUNT; i++) {
         float x = in[i], sum = 0, power = 1;
-        for (int k = 0; k <= i % 5; k++, power *= x) {
+        for (int k = 0; k <= i % 5; k++) {
             float term = power / (float)(k + 1);
             sum += term;
+            power *= x;
         }
         float y = x - (float)(i & 3);
         out[i] = x > 0 ? sum : i % 3 == 0 ? -y : y;

@@ -57,7 +57,7 @@ void foreign_case_gemv(struct foreign_case *c) {
 }
 
 void foreign_case_gemm_wmma(struct foreign_case *c) {
-    enum { M = 64, N = 32, K = 48 };
+    enum { M = 64, N = 32, K = 48, INSTRUCTIONS = K / 8 };
     uint16_t *ha = foreign_in(c, M * K * sizeof *ha), *hb = foreign_in(c, K * N * sizeof *hb);
     float *fc = foreign_in(c, M * N * sizeof *fc);
     double *a = foreign_fill(c, FOREIGN_F16, ha, M * K, 1), *b = foreign_fill(c, FOREIGN_F16, hb, K * N, 1), size;
@@ -70,7 +70,7 @@ void foreign_case_gemm_wmma(struct foreign_case *c) {
     for (size_t i = 0; i < M * N; i++) {
         double sum = product((struct terms){a + i / N * K, b + i % N * K, 1, 1, K}, &size);
         out.want[i] = 2 * sum + start[i];
-        out.bound[i] = 2 * (K + K / 8) * 0x1p-24 * size + 0x1p-24 * fabs(out.want[i]);
+        out.bound[i] = 2 * (K + INSTRUCTIONS) * 0x1p-24 * size + 0x1p-24 * fabs(out.want[i]);
     }
     free(a);
     free(b);

@@ -200,7 +200,7 @@ static int usage(void) {
 int main(int argc, char **argv) {
     const char *device = "cuda:0", *out = NULL;
     unsigned long inputs = 1;
-    char *rest = NULL;
+    char none[] = "", *rest = none;
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 == argc) return usage();
         if (!strcmp(argv[i], "--device"))
