@@ -8,12 +8,12 @@ local wgmma = include "lib/wgmma"
 local many = {}
 local ROWS = 64
 
--- s := Q K^T of the tile at shared address `stage`. Two chains of 9 steps each, added here: the tensor core keeps about 13 bits of a
--- chain and cuts towards zero; one chain of 18 moved rows by up to 2e-2, two by 3e-3.
-local function scores(a, s, stage)
+-- Products of one of the two chains of the tile at shared address `stage`: every other of the 18 steps. Two chains of 9 steps, added
+-- afterwards: the tensor core keeps about 13 bits of a chain and cuts towards zero; one chain of 18 moved rows by up to 2e-2, two by 3e-3.
+local function chain(a, s, stage, which)
   scope(function()
     local key, rope, query, query_rope = b64 "key", b64 "key_rope", b64 "query_", b64 "query_rope"
-    local at, step, from, other = b32 "at_", b64 "step", b64 "from", f32("s_other", 32)
+    local at, step, from = b32 "at_", b64 "step", b64 "from"
     wgmma.descriptor(key, stage, 128)
 |   add.u32        $(at), $(stage), $(shape.LATENT);
     wgmma.descriptor(rope, at, 64)
@@ -22,18 +22,21 @@ local function scores(a, s, stage)
 |   add.u32        $(at), $(at), $(ROWS * 512);
     wgmma.descriptor(query_rope, at, 64)
     wgmma.fence()
-    for k = 0, 17 do
+    for k = which, 17, 2 do
       local latent = k < 16
 |   add.u64        $(step), $(latent and key or rope), $(latent and (k // 4) * 512 + (k % 4) * 2 or (k - 16) * 2);
 |   add.u64        $(from), $(latent and query or query_rope), $(latent and (k // 4) * ROWS * 8 + (k % 4) * 2 or (k - 16) * 2);
-      wgmma.product(k % 2 == 0 and s or other, 64, from, nil, step, k < 2)
+      wgmma.product(s, 64, from, nil, step, k < 2)
     end
     wgmma.commit()
-    wgmma.wait(0)
-    for i = 0, 31 do
-|   add.rn.f32     $(s[i]), $(s[i]), $(other[i]);
-    end
   end)
+end
+
+-- s += the other chain; both are done.
+local function join(s, other)
+  for i = 0, 31 do
+|   add.rn.f32     $(s[i]), $(s[i]), $(other[i]);
+  end
 end
 
 -- Keys at or past a row's bound: -inf. Only in tiles from a.safe on.
@@ -190,27 +193,56 @@ function many.ends(a)
 end
 
 function many.open(a)
-  a.scores, a.top, a.sum = f32("s", 32), f32("top", 2, "m'"), f32("sum", 2, "this thread's part of l")
+  a.top, a.sum = f32("top", 2, "m'"), f32("sum", 2, "this thread's part of l")
   for r = 0, 1 do
 |   mov.f32        $(a.top[r]), $(row_max.NEVER);
 |   mov.f32        $(a.sum[r]), 0f00000000;
   end
 end
 
--- Tile t, in the stage `stage` at the shared address `at`.
-function many.tile(a, t, stage, at, slot, free)
+-- Softmax of tile t, whose scores are s.
+local function softmax(a, s, t, slot, free)
   local skip = label "no_live_rows"
-  scores(a, a.scores, at)
-  a.release(stage)
   scope(function()
     local flag, idle = b32 "flag", pred "idle_"
 |   setp.ge.u32    $(idle), $(a.w), $(shape.warps);
 | @$(idle) bra     $(skip);
-    mask(a, a.scores, t)
-    maxima(a, a.scores, slot, free, flag)
-    weights(a, a.scores, slot, flag)
+    mask(a, s, t)
+    maxima(a, s, slot, free, flag)
+    weights(a, s, slot, flag)
   end)
 | $(skip):
+end
+
+-- All tiles of the CTA, of which there is one at least. The first chain of the next tile's scores runs while this tile's P is made; the
+-- second takes the registers of this tile's scores.
+function many.run(a, p)
+  scope(function()
+    local s, other, again, last, more, ahead = f32("s", 32), f32("s_other", 32), label "score", label "last_tile", pred "more", b32 "ahead"
+    local at = b32 "at"
+    p.arrived(at)
+    chain(a, s, at, 0)
+    chain(a, other, at, 1)
+    wgmma.wait(0)
+    join(s, other)
+    p.scored()
+| $(again):
+|   add.u32        $(ahead), $(p.t), $(a.live);
+|   setp.lt.u32    $(more), $(ahead), $(a.last);
+| @!$(more) bra    $(last);
+    p.arrived(at)
+    chain(a, other, at, 0)
+    softmax(a, s, p.t, p.slot, p.free)
+    chain(a, s, at, 1)
+    wgmma.wait(0)
+    join(s, other)
+    p.scored()
+|   mov.u32        $(p.t), $(ahead);
+    a.next(p.slot, p.free, 2)
+|   bra            $(again);
+| $(last):
+    softmax(a, s, p.t, p.slot, p.free)
+  end)
 end
 
 return many
