@@ -104,9 +104,9 @@ struct warp { /* created and freed by the exec half */
     bool progressed; /* set by exec at: store that changes memory, atomic that changes memory, barrier passed, exit;
                         world clears it */
     bool read_timer; /* set at each globaltimer/clock read; world clears it */
-    bool told;       /* others may go on because of this warp: it fenced, opened a barrier, or (set by exec) arrived at an
-                        mbarrier; world clears it */
-    void *exec;      /* exec half's own: pcs, masks, registers */
+    bool told;  /* others may go on because of this warp: it fenced, opened a barrier, or (set by exec) arrived at an
+                   mbarrier; world clears it */
+    void *exec; /* exec half's own: pcs, masks, registers */
     void *world_data;
 };
 

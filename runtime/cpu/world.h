@@ -322,8 +322,8 @@ struct world {
     char report[sizeof(((struct fault *)0)->text)];
     dcpkcpu_counters counters;
     uint64_t grid_serial, library_serial, capture_serial, thread_serial;
-    bool delayed;             /* some op waits for a drawn round */
-    struct capture *captures; /* under way; driver_capture.c */
+    bool delayed;                /* some op waits for a drawn round */
+    struct capture *captures;    /* under way; driver_capture.c */
     struct user_object *dropped; /* whose owners hear of it as the call ends; driver_object.c */
 };
 
@@ -373,8 +373,8 @@ void written_begin(const struct world *world, struct backing *backing);
 void written_end(struct backing *backing);
 void written_put(const struct backing *backing, const uint8_t *at, uint64_t bytes, bool written);
 /* Bytes were copied: they are as written as their source; from NULL: written by the host. */
-void written_copy(const struct backing *to, const uint8_t *at, const struct backing *from,
-                  const uint8_t *source, uint64_t bytes);
+void written_copy(const struct backing *to, const uint8_t *at, const struct backing *from, const uint8_t *source,
+                  uint64_t bytes);
 /* Whether a kernel may write the bytes, where backing->input is kept; false: fault. */
 bool written_permit(const struct world *world, const struct backing *backing, const struct mapping *mapping,
                     uint64_t address, unsigned bytes, struct fault *fault);

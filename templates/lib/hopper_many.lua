@@ -5,39 +5,8 @@ local shape = include "lib/hopper_shape"
 local row_max = include "lib/row_max"
 local mbarrier = include "lib/mbarrier"
 local wgmma = include "lib/wgmma"
+local hopper_product = include "lib/hopper_product"
 local many = {}
-local ROWS = 64
-
--- Products of one of the two chains of the tile at shared address `stage`: every other of the 18 steps. Two chains of 9 steps, added
--- afterwards: the tensor core keeps about 13 bits of a chain and cuts towards zero; one chain of 18 moved rows by up to 2e-2, two by 3e-3.
-local function chain(a, s, stage, which)
-  scope(function()
-    local key, rope, query, query_rope = b64 "key", b64 "key_rope", b64 "query_", b64 "query_rope"
-    local at, step, from = b32 "at_", b64 "step", b64 "from"
-    wgmma.descriptor(key, stage, 128)
-|   add.u32        $(at), $(stage), $(shape.LATENT);
-    wgmma.descriptor(rope, at, 64)
-|   add.u32        $(at), $(a.memory), $(shape.QUERY);
-    wgmma.descriptor(query, at, 128)
-|   add.u32        $(at), $(at), $(ROWS * 512);
-    wgmma.descriptor(query_rope, at, 64)
-    wgmma.fence()
-    for k = which, 17, 2 do
-      local latent = k < 16
-|   add.u64        $(step), $(latent and key or rope), $(latent and (k // 4) * 512 + (k % 4) * 2 or (k - 16) * 2);
-|   add.u64        $(from), $(latent and query or query_rope), $(latent and (k // 4) * ROWS * 8 + (k % 4) * 2 or (k - 16) * 2);
-      wgmma.product(s, 64, from, nil, step, k < 2)
-    end
-    wgmma.commit()
-  end)
-end
-
--- s += the other chain; both are done.
-local function join(s, other)
-  for i = 0, 31 do
-|   add.rn.f32     $(s[i]), $(s[i]), $(other[i]);
-  end
-end
 
 -- Keys at or past a row's bound: -inf. Only in tiles from a.safe on.
 local function mask(a, s, t)
@@ -200,16 +169,16 @@ function many.open(a)
   end
 end
 
--- Softmax of tile t, whose scores are s.
-local function softmax(a, s, t, slot, free)
+-- P of tile t, whose scores are s.
+local function softmax(a, s, p)
   local skip = label "no_live_rows"
   scope(function()
     local flag, idle = b32 "flag", pred "idle_"
 |   setp.ge.u32    $(idle), $(a.w), $(shape.warps);
 | @$(idle) bra     $(skip);
-    mask(a, s, t)
-    maxima(a, s, slot, free, flag)
-    weights(a, s, slot, flag)
+    mask(a, s, p.t)
+    maxima(a, s, p.slot, p.free, flag)
+    weights(a, s, p.slot, flag)
   end)
 | $(skip):
 end
@@ -218,30 +187,27 @@ end
 -- second takes the registers of this tile's scores.
 function many.run(a, p)
   scope(function()
-    local s, other, again, last, more, ahead = f32("s", 32), f32("s_other", 32), label "score", label "last_tile", pred "more", b32 "ahead"
-    local at = b32 "at"
+    local s, other, at, ahead = f32("s", 32), f32("s_other", 32), b32 "at", b32 "ahead"
+    local again, last, more = label "score", label "last_tile", pred "more"
     p.arrived(at)
-    chain(a, s, at, 0)
-    chain(a, other, at, 1)
-    wgmma.wait(0)
-    join(s, other)
+    hopper_product.start(a, { [0] = s, other }, at, 64, false)
+    hopper_product.join(s, other, 64)
     p.scored()
 | $(again):
 |   add.u32        $(ahead), $(p.t), $(a.live);
 |   setp.lt.u32    $(more), $(ahead), $(a.last);
 | @!$(more) bra    $(last);
     p.arrived(at)
-    chain(a, other, at, 0)
-    softmax(a, s, p.t, p.slot, p.free)
-    chain(a, s, at, 1)
-    wgmma.wait(0)
-    join(s, other)
+    hopper_product.start(a, { [0] = other }, at, 64, false)
+    softmax(a, s, p)
+    hopper_product.start(a, { [1] = s }, at, 64, false)
+    hopper_product.join(s, other, 64)
     p.scored()
 |   mov.u32        $(p.t), $(ahead);
     a.next(p.slot, p.free, 2)
 |   bra            $(again);
 | $(last):
-    softmax(a, s, p.t, p.slot, p.free)
+    softmax(a, s, p)
   end)
 end
 
