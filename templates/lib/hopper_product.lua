@@ -9,22 +9,22 @@ local ROWS = 64                                         -- of the query in share
 -- keeps about 13 bits of a chain and cuts towards zero; one chain of 18 moved rows by up to 2e-2, two by 3e-3.
 function hopper_product.start(a, into, stage, columns, keys_first)
   scope(function()
-    local key, rope, query, query_rope = b64 "key", b64 "key_rope", b64 "query_", b64 "query_rope"
+    local key, rope, query, query_rope = b32 "key", b32 "key_rope", b32 "query_", b32 "query_rope"
     local at, step, from = b32 "at_", b64 "step", b64 "from"
-    wgmma.descriptor(key, stage, 128)
+    wgmma.place(key, stage)
 |   add.u32        $(at), $(stage), $(shape.LATENT);
-    wgmma.descriptor(rope, at, 64)
+    wgmma.place(rope, at)
 |   add.u32        $(at), $(a.memory), $(shape.QUERY);
-    wgmma.descriptor(query, at, 128)
+    wgmma.place(query, at)
 |   add.u32        $(at), $(at), $(ROWS * 512);
-    wgmma.descriptor(query_rope, at, 64)
+    wgmma.place(query_rope, at)
     wgmma.fence()
     for k = 0, 17 do
       local latent, s = k < 16, into[k % 2]
-      local offset = latent and (k // 4) * ROWS * 8 + (k % 4) * 2 or (k - 16) * 2   -- a stage has 64 rows, too
+      local steps = latent and (k // 4) * ROWS * 8 + (k % 4) * 2 or (k - 16) * 2   -- a stage has 64 rows, too
       if s then
-|   add.u64        $(step), $(latent and key or rope), $(offset);
-|   add.u64        $(from), $(latent and query or query_rope), $(offset);
+        wgmma.descriptor(step, latent and key or rope, steps, latent and 128 or 64)
+        wgmma.descriptor(from, latent and query or query_rope, steps, latent and 128 or 64)
         wgmma.product(s, columns, keys_first and step or from, nil, keys_first and from or step, k < 2)
       end
     end
