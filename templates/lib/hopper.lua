@@ -67,13 +67,13 @@ function hopper.open()
   return a
 end
 
--- Barriers, by one thread; before the wait.
+-- Barriers, by one thread of a warp that has nothing else to do; before the wait.
 function hopper.barriers(a)
   section "barriers"
   local others = label "others"
   scope(function()
     local first = pred "first"
-|   setp.ne.u32    $(first), $(a.thread), 0;
+|   setp.ne.u32    $(first), $(a.thread), 64;
 | @$(first) bra    $(others);
     for i = 0, shape.stages - 1 do
       mbarrier.init(a.memory, shape.FULL + 8 * i, 1)

@@ -5,7 +5,7 @@
 -- both. grid (row groups, columns): which request and split a column is, of how many (`live`), follows from the lengths of all requests
 -- (lib/hopper_plan); the splits give each other their sums (lib/hopper_armed). With as many requests as columns, or with splits=K, grid
 -- (row groups, splits, R): a request's splits are K or as many as it has tiles, and a second kernel adds them up.
---   before the wait   lengths, plan, page ids; where query bytes go; the first key tiles, where they hold nothing that this step wrote
+--   before the wait   lengths, plan, page ids; where query bytes come from and go; the first key tiles, where they hold nothing that this step wrote
 --   after it      warpgroups 1 to 3 copy the query rows (lib/hopper_query)
 --   warpgroup 0   warp 0: page ids 32 at a time, tile -> ring of 5 stages, tensor copies (kv_latent_map, kv_rope_map)
 --   warpgroup 1   softmax. Per tile: S = Q K^T, m64n64k32 x 18 in two chains, e4m3, Q and K from shared (up to 16 rows S^T = K Q^T,
@@ -73,6 +73,7 @@ local function read_box(a, b, box)
 |   ld.shared.v2.u32 {$(a.parity), $(a.dead)}, [$(at)+$(shape.WORD)];
     end
 |   setp.ne.u32    $(one), $(a.dead), 0;
+|   vote.sync.any.pred $(one), $(one), 0xffffffff;      // the same in all threads: ptxas keeps tile numbers in scalar registers
 |   selp.b32       $(a.last), 0, $(a.last), $(one);
   end)
 end
@@ -170,9 +171,9 @@ local function main(alone, box)
   hopper_load.foresee(a)
   local b = not alone and box.open("mla_decode", false)
   hopper.barriers(a)
+  hopper_query.prepare(a)
   find_work(a, b)
   hopper_load.start(a)
-  hopper_query.prepare(a)
   pdl.wait()
   pdl.launch_dependents()
   local out = label "out"

@@ -166,22 +166,32 @@ local function weights(a, s, slot, flag)
 end
 
 function few.open(a)
-  a.scores, a.top, a.sum = f32("s", N // 2), f32("top", OURS, "m'"), f32("sum", OURS, "this thread's part of l")
+  a.top, a.sum = f32("top", OURS, "m'"), f32("sum", OURS, "this thread's part of l")
   for k = 0, OURS - 1 do
 |   mov.f32        $(a.top[k]), $(row_max.NEVER);
 |   mov.f32        $(a.sum[k]), 0f00000000;
   end
 end
 
--- Tile t, in the stage `stage` at the shared address `at`.
-function few.tile(a, t, stage, at, slot, free)
-  hopper_product.scores(a, a.scores, at, N, true)
-  a.release(stage)
-  mask(a, a.scores, t)
+-- All tiles of the CTA, of which there is one at least.
+function few.run(a, p)
   scope(function()
-    local flag = b32 "flag"
-    maxima(a, a.scores, slot, free, flag)
-    weights(a, a.scores, slot, flag)
+    local s, other, at, again, more = f32("s", N // 2), f32("s_other", N // 2), b32 "at", label "score", pred "more"
+| $(again):
+    p.arrived(at)
+    hopper_product.start(a, { [0] = s, other }, at, N, true)
+    hopper_product.join(s, other, N)
+    p.scored()
+    mask(a, s, p.t)
+    scope(function()
+      local flag = b32 "flag"
+      maxima(a, s, p.slot, p.free, flag)
+      weights(a, s, p.slot, flag)
+    end)
+    a.next(p.slot, p.free, 2)
+|   add.u32        $(p.t), $(p.t), $(a.live);
+|   setp.lt.u32    $(more), $(p.t), $(a.last);
+| @$(more) bra     $(again);
   end)
 end
 

@@ -162,27 +162,53 @@ function many.ends(a)
 end
 
 function many.open(a)
-  a.scores, a.top, a.sum = f32("s", 32), f32("top", 2, "m'"), f32("sum", 2, "this thread's part of l")
+  a.top, a.sum = f32("top", 2, "m'"), f32("sum", 2, "this thread's part of l")
   for r = 0, 1 do
 |   mov.f32        $(a.top[r]), $(row_max.NEVER);
 |   mov.f32        $(a.sum[r]), 0f00000000;
   end
 end
 
--- Tile t, in the stage `stage` at the shared address `at`.
-function many.tile(a, t, stage, at, slot, free)
+-- P of tile t, whose scores are s.
+local function softmax(a, s, p)
   local skip = label "no_live_rows"
-  hopper_product.scores(a, a.scores, at, 64, false)
-  a.release(stage)
   scope(function()
     local flag, idle = b32 "flag", pred "idle_"
 |   setp.ge.u32    $(idle), $(a.w), $(shape.warps);
 | @$(idle) bra     $(skip);
-    mask(a, a.scores, t)
-    maxima(a, a.scores, slot, free, flag)
-    weights(a, a.scores, slot, flag)
+    mask(a, s, p.t)
+    maxima(a, s, p.slot, p.free, flag)
+    weights(a, s, p.slot, flag)
   end)
 | $(skip):
+end
+
+-- All tiles of the CTA, of which there is one at least. The first chain of the next tile's scores runs while this tile's P is made; the
+-- second takes the registers of this tile's scores.
+function many.run(a, p)
+  scope(function()
+    local s, other, at, ahead = f32("s", 32), f32("s_other", 32), b32 "at", b32 "ahead"
+    local again, last, more = label "score", label "last_tile", pred "more"
+    p.arrived(at)
+    hopper_product.start(a, { [0] = s, other }, at, 64, false)
+    hopper_product.join(s, other, 64)
+    p.scored()
+| $(again):
+|   add.u32        $(ahead), $(p.t), $(a.live);
+|   setp.lt.u32    $(more), $(ahead), $(a.last);
+| @!$(more) bra    $(last);
+    p.arrived(at)
+    hopper_product.start(a, { [0] = other }, at, 64, false)
+    softmax(a, s, p)
+    hopper_product.start(a, { [1] = s }, at, 64, false)
+    hopper_product.join(s, other, 64)
+    p.scored()
+|   mov.u32        $(p.t), $(ahead);
+    a.next(p.slot, p.free, 2)
+|   bra            $(again);
+| $(last):
+    softmax(a, s, p)
+  end)
 end
 
 return many

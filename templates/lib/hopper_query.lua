@@ -1,6 +1,6 @@
 -- hopper_query: the CTA's query rows -> shared memory, in the layout that wgmma reads: 4 x [64 rows][128 bytes] of latents, [64][64] of rope,
--- both swizzled. Warpgroups 1 to 3 copy 16 bytes at a time; where from and where to is worked out before the wait, what is missed rows'
--- zeros too; after it every thread has all its copies under way at once.
+-- both swizzled. Warpgroups 1 to 3 copy 16 bytes at a time; where to, and where from in a request, is worked out while warp 0 finds out which
+-- request it is, what is missed rows' zeros too; after the wait every thread has all its copies under way at once.
 local shape = include "lib/hopper_shape"
 local hopper_query = {}
 local DH, ROWS, THREADS = shape.dh, 64, 384
@@ -53,11 +53,14 @@ local function clear(a, first)
   end)
 end
 
--- Before the wait, request known. a.query: what `copy` needs.
+-- Bytes from a query row of the request to that of the next, from a request to the next.
+local function pitch(a) return 576 * (a.boxed and spec.qh or DH) end
+
+-- First of all. a.query: what `copy` needs.
 function hopper_query.prepare(a)
   section "query rows: from where, to where"
   local done = label "query_prepared"
-  a.query = { from = b32("query_from", COPIES, "bytes from the query's first"), to = b32("query_to", COPIES, "shared addresses"),
+  a.query = { from = b32("query_from", COPIES, "bytes from the request's first"), to = b32("query_to", COPIES, "shared addresses"),
               size = PADDED and b32("query_size", COPIES, "16, or 0: the row is past the request's last") }
   scope(function()
     local other, first = pred "other_", b32 "first"
@@ -90,10 +93,9 @@ function hopper_query.prepare(a)
         end
 |   div.u32        $(at), $(row), $(DH);
 |   rem.u32        $(row), $(row), $(DH);
-|   mad.lo.u32     $(at), $(a.request), $(spec.q), $(at);
-|   mad.lo.u32     $(at), $(at), $(a.boxed and spec.qh or DH), $(row);
-|   mad.lo.u32     $(at), $(at), 36, $(unit);
-|   shl.b32        $(a.query.from[k]), $(at), 4;
+|   mul.lo.u32     $(at), $(at), $(pitch(a));
+|   mad.lo.u32     $(at), $(row), 576, $(at);
+|   mad.lo.u32     $(a.query.from[k]), $(unit), 16, $(at);
       end)
     end
   end)
@@ -114,6 +116,7 @@ function hopper_query.copy(a)
     else
 |   ld.param.u64   $(base), [$(param.query)];
     end
+|   mad.wide.u32   $(base), $(a.request), $(spec.q * pitch(a)), $(base);
     for k = 0, COPIES - 1 do
       local last = THREADS * (k + 1) > shape.n * 36 and label "no_more_chunks"
       if last then

@@ -21,30 +21,31 @@ function hopper_score.run(a)
   section "softmax warpgroup"
   scope(function()
     a.scale = f32("scale", "softmax scale, base 2")
-    local t, stage, parity, slot, free, idle = b32 "t", b32("ring", "stage"), b32 "parity", b32 "slot", b32("free", "parity of the slot"), pred "idle"
-    local again, over = label "score", label "scored"
-    local bar, at = b32 "bar", b32 "at"
+    local stage, parity, idle, over = b32("ring", "stage"), b32 "parity", pred "idle", label "scored"
+    local p = { t = b32("t", "tile of the softmax"), slot = b32 "slot", free = b32("free", "parity of the slot") }
+    -- at := where the tile is whose scores come next; it is there
+    function p.arrived(at)
+|   mad.lo.u32     $(at), $(stage), 8, $(a.memory);
+      mbarrier.wait(at, shape.FULL, parity)
+|   mad.lo.u32     $(at), $(stage), $(shape.STAGE), $(a.memory);
+    end
+    -- its scores are done
+    function p.scored()
+      a.release(stage)
+      a.next(stage, parity, shape.stages)
+    end
     form.open(a)
     hopper_query.there(true)
 |   ld.param.f32   $(a.scale), [$(param.softmax_scale)];
 |   mul.rn.f32     $(a.scale), $(a.scale), $(f32(1.4426950408889634));
-|   mov.u32        $(t), $(a.split);
+|   mov.u32        $(p.t), $(a.split);
 |   mov.u32        $(stage), 0;
 |   mov.u32        $(parity), 0;
-|   mov.u32        $(slot), 0;
-|   mov.u32        $(free), 1;
-|   setp.ge.u32    $(idle), $(t), $(a.last);
+|   mov.u32        $(p.slot), 0;
+|   mov.u32        $(p.free), 1;
+|   setp.ge.u32    $(idle), $(p.t), $(a.last);
 | @$(idle) bra     $(over);
-| $(again):
-|   mad.lo.u32     $(bar), $(stage), 8, $(a.memory);
-    mbarrier.wait(bar, shape.FULL, parity)
-|   mad.lo.u32     $(at), $(stage), $(shape.STAGE), $(a.memory);
-    form.tile(a, t, stage, at, slot, free)
-    a.next(stage, parity, shape.stages)
-    a.next(slot, free, 2)
-|   add.u32        $(t), $(t), $(a.live);
-|   setp.lt.u32    $(idle), $(t), $(a.last);
-| @$(idle) bra     $(again);
+    form.run(a, p)
 | $(over):
     form.ends(a)
     tell_end(a)

@@ -2,6 +2,8 @@
 -- stage as A fragments (ldmatrix transposes pairs of bytes, prmt sorts them), P is B in shared memory.
 -- FP8 products are summed over one tile (64 keys) in the tensor core, which keeps about 13 bits, and then added to FP32 sums here: exact to
 -- spec decision 7 at every length, and rescaling never touches what is in flight.
+-- Tile by tile: while the products of a tile's last block run, the first A fragments of the next tile are loaded; a tile that some row does
+-- not see all of is one of the last, and has a loop of its own.
 -- Block mb of a warpgroup: latents 64 mb .. + 63 of its 256; thread (warp w, group g, quarter t): acc[mb][4 i + 2 p + e]: latent
 -- 64 mb + 16 w + 2 g + p of row 8 i + 2 t + e.
 local shape = include "lib/hopper_shape"
@@ -24,28 +26,18 @@ local function load(a, raw, stage, mb)
   end)
 end
 
--- In tiles that some row does not see whole NaN bytes become 0: of dead keys, and of keys that only some rows see (a row that sees one
--- has a NaN score). P is 0 there, and e4m3 has no infinities.
-local function clean(a, x, t)
-  local whole = label "tile_whole"
-  scope(function()
-    local edge = pred "edge"
-|   setp.lt.u32    $(edge), $(t), $(a.safe);
-| @$(edge) bra     $(whole);
-    for i = 0, 7 do fp8.without_nan(x[i]) end
-  end)
-| $(whole):
+-- x: A fragments of a block, half h at 4 h, from raw.
+local function sort(x, raw)
+  for k = 0, 6, 2 do
+|   prmt.b32       $(x[k]), $(raw[k]), $(raw[k + 1]), $(shape.few and "0x6240" or "0x6420");
+|   prmt.b32       $(x[k + 1]), $(raw[k]), $(raw[k + 1]), $(shape.few and "0x7351" or "0x7531");
+  end
 end
 
--- x[4 h ..]: A fragments of half h.
-local function sort(a, x, raw, t)
-  for h = 0, 1 do
-    for k = 0, 1 do
-|   prmt.b32       $(x[4 * h + 2 * k]), $(raw[4 * h + 2 * k]), $(raw[4 * h + 2 * k + 1]), $(shape.few and "0x6240" or "0x6420");
-|   prmt.b32       $(x[4 * h + 2 * k + 1]), $(raw[4 * h + 2 * k]), $(raw[4 * h + 2 * k + 1]), $(shape.few and "0x7351" or "0x7531");
-    end
-  end
-  clean(a, x, t)
+-- In tiles that some row does not see whole NaN bytes become 0: of dead keys, and of keys that only some rows see (a row that sees one
+-- has a NaN score). P is 0 there, and e4m3 has no infinities.
+local function clean(x)
+  for i = 0, 7 do fp8.without_nan(x[i]) end
 end
 
 -- acc *= the slot's scales, where a warp of the softmax says so.
@@ -86,118 +78,173 @@ local function add(acc, mb, sums)
   end
 end
 
+-- sums[i] := the block whose A fragments are x[i], i = 1 .. #x.
 local function multiply(x, sums, p)
   scope(function()
-    local second = b64 "second"
-|   add.u64        $(second), $(p), 2;
+    local first, second = b64 "first_half", b64 "second_half"
+    wgmma.descriptor(first, p, 0, 64)
+    wgmma.descriptor(second, p, 2, 64)
     wgmma.fence()
-    wgmma.product(sums, N, x, 0, p, true)
-    wgmma.product(sums, N, x, 4, second, false)
+    for i = 1, #x do
+      wgmma.product(sums[i], N, x[i], 0, first, true)
+      wgmma.product(sums[i], N, x[i], 4, second, false)
+    end
     wgmma.commit()
   end)
 end
 
-local function find_p(a, p, slot, ready)
+-- p := P of the slot, which is there.
+local function find_p(a, v, p)
   scope(function()
     local bar = b32 "bar"
-|   mad.lo.u32     $(bar), $(slot), 8, $(a.memory);
-    mbarrier.wait(bar, shape.P_FULL, ready)
-|   mad.lo.u32     $(bar), $(slot), 4096, $(a.memory);
+|   mad.lo.u32     $(bar), $(v.slot), 8, $(a.memory);
+    mbarrier.wait(bar, shape.P_FULL, v.ready)
+|   mad.lo.u32     $(bar), $(v.slot), 4096, $(a.memory);
 |   add.u32        $(bar), $(bar), $(shape.P);
-    wgmma.descriptor(p, bar, 64)
+    wgmma.place(p, bar)
   end)
 end
 
-local function free_p(a, slot)
+local function free_p(a, v)
   scope(function()
     local first, bar = pred "first", b32 "bar"
 |   bar.warp.sync  0xffffffff;                          // every lane has read the slot's scales and flags
 |   setp.eq.u32    $(first), $(a.lane), 0;
-|   mad.lo.u32     $(bar), $(slot), 8, $(a.memory);
+|   mad.lo.u32     $(bar), $(v.slot), 8, $(a.memory);
 | @$(first) mbarrier.arrive.shared::cta.b64 _, [$(bar)+$(shape.P_FREE)];
   end)
 end
 
--- Few rows: all four blocks at once.
-local function whole_tile(a, acc, t, stage, slot, ready, at)
+-- at := the stage's key rows of this lane; the stage is full.
+local function find_stage(a, v, at)
+|   mad.lo.u32     $(at), $(v.stage), 8, $(a.memory);
+    mbarrier.wait(at, shape.FULL, v.full)
+|   mad.lo.u32     $(at), $(v.stage), $(shape.STAGE), $(a.value_at);
+end
+
+local function where(a, v, at)
+|   mad.lo.u32     $(at), $(v.stage), $(shape.STAGE), $(a.value_at);
+end
+
+-- fn() where there is a next tile.
+local function if_more(v, fn)
+  local none = label "no_more"
+| @!$(v.more) bra  $(none);
+  fn()
+| $(none):
+end
+
+-- Few rows: all four blocks at once. v.x: their A fragments, when a tile begins.
+local whole = {}
+
+function whole.open(a, v)
+  v.x, v.raw, v.sums = {}, {}, {}
+  for mb, name in ipairs { "a", "b", "c", "d" } do
+    v.x[mb], v.raw[mb], v.sums[mb] = b32("x_" .. name, 8), b32("raw_" .. name, 8), f32("sums_" .. name, SUMS)
+  end
+end
+
+local function load_whole(a, v)
   scope(function()
-    local raw, x, sums, p, second = b32("raw", 32), b32("x", 32), f32("sums", 4 * SUMS), b64 "p", b64 "second"
-    local function part(array, size, mb)
-      local view = {}
-      for k = 0, size - 1 do view[k] = array[size * mb + k] end
-      return view
-    end
-    for mb = 0, 3 do load(a, part(raw, 8, mb), at, mb) end
-    for mb = 0, 3 do sort(a, part(x, 8, mb), part(raw, 8, mb), t) end
-    a.release(stage)
-    find_p(a, p, slot, ready)
-    rescale(a, acc, slot)
-|   add.u64        $(second), $(p), 2;
-    wgmma.fence()
-    for mb = 0, 3 do
-      wgmma.product(part(sums, SUMS, mb), N, x, 8 * mb, p, true)
-      wgmma.product(part(sums, SUMS, mb), N, x, 8 * mb + 4, second, false)
-    end
-    wgmma.commit()
+    local at = b32 "at"
+    find_stage(a, v, at)
+    for mb = 0, 3 do load(a, v.raw[mb + 1], at, mb) end
+  end)
+end
+
+local function sort_whole(v)
+  for mb = 1, 4 do sort(v.x[mb], v.raw[mb]) end
+end
+
+function whole.first(a, v)
+  load_whole(a, v)
+  sort_whole(v)
+end
+
+function whole.tile(a, acc, v, edge)
+  scope(function()
+    local p = b32 "p"
+    a.release(v.stage)
+    a.next(v.stage, v.full, shape.stages)
+    for mb = 1, edge and 4 or 0 do clean(v.x[mb]) end
+    find_p(a, v, p)
+    multiply(v.x, v.sums, p)
+    rescale(a, acc, v.slot)
+    if_more(v, function() load_whole(a, v) end)
     wgmma.wait(0)
-    free_p(a, slot)
-    for mb = 0, 3 do add(acc, mb, part(sums, SUMS, mb)) end
+    free_p(a, v)
+    for mb = 0, 3 do add(acc, mb, v.sums[mb + 1]) end
+    if_more(v, function() sort_whole(v) end)
   end)
 end
 
--- Block by block. With two sets of sums the products of a block run while those of the one before are added.
-local function tile_in_blocks(a, acc, t, stage, slot, ready, at)
-  local two = shape.sets == 2
+-- Block by block: A fragments are made while the products of the block before run. With two sets of sums so are sums added. v.x[0]: the
+-- first block's fragments, when a tile begins.
+local blocks = {}
+local TWO = shape.sets == 2
+
+function blocks.open(a, v)
+  v.x, v.raw = { [0] = b32("x", 8), b32("x_other", 8) }, b32("raw", 8)
+  v.sums = { [0] = f32("sums", SUMS), TWO and f32("sums_other", SUMS) or nil }
+end
+
+local function first_block(a, v)
   scope(function()
-    local raw, x = b32("raw", 8), { b32("x", 8), two and b32("x_other", 8) }
-    local sums = { f32("sums", SUMS), two and f32("sums_other", SUMS) }
-    local p = b64 "p"
-    local function of(pairs_, mb) return pairs_[two and mb % 2 + 1 or 1] end
-    load(a, raw, at, 0)
-    sort(a, of(x, 0), raw, t)
-    load(a, raw, at, 1)
-    find_p(a, p, slot, ready)
-    rescale(a, acc, slot)
+    local at = b32 "at_first"
+    find_stage(a, v, at)
+    load(a, v.raw, at, 0)
+    sort(v.x[0], v.raw)
+  end)
+end
+
+function blocks.first(a, v)
+  first_block(a, v)
+end
+
+-- What comes while the products of block mb run: the next block's fragments.
+local function meanwhile(a, acc, v, at, mb, edge)
+  if mb == 3 then
+    a.next(v.stage, v.full, shape.stages)
+    if_more(v, function() first_block(a, v) end)
+    return
+  end
+  load(a, v.raw, at, mb + 1)
+  if mb == 0 then rescale(a, acc, v.slot) end
+  sort(v.x[(mb + 1) % 2], v.raw)
+  if edge then clean(v.x[(mb + 1) % 2]) end
+  if mb == 2 then a.release(v.stage) end
+end
+
+function blocks.tile(a, acc, v, edge)
+  scope(function()
+    local p, at = b32 "p", b32 "at"
+    where(a, v, at)
+    if edge then clean(v.x[0]) end
+    find_p(a, v, p)
     for mb = 0, 3 do
-      multiply(of(x, mb), of(sums, mb), p)
-      if two then
-        if mb > 0 then
-          wgmma.wait(1)
-          add(acc, mb - 1, of(sums, mb - 1))
-        end
-      else
+      multiply({ v.x[mb % 2] }, { v.sums[TWO and mb % 2 or 0] }, p)
+      if TWO and mb > 0 then
+        wgmma.wait(1)
+        add(acc, mb - 1, v.sums[(mb - 1) % 2])
+      end
+      meanwhile(a, acc, v, at, mb, edge)
+      if not TWO or mb == 3 then
         wgmma.wait(0)
-        add(acc, mb, of(sums, mb))
-      end
-      if mb < 3 then
-        sort(a, of(x, mb + 1), raw, t)
-        if mb < 2 then load(a, raw, at, mb + 2) else a.release(stage) end
+        if mb == 3 then free_p(a, v) end
+        add(acc, mb, v.sums[TWO and 1 or 0])
       end
     end
-    if two then
-      wgmma.wait(0)
-      add(acc, 3, of(sums, 3))
-    end
-    free_p(a, slot)
-  end)
-end
-
-local function tile(a, acc, t, stage, slot, full, ready)
-  scope(function()
-    local at, full_at = b32 "at", b32 "full_at"
-|   mad.lo.u32     $(full_at), $(stage), 8, $(a.memory);
-    mbarrier.wait(full_at, shape.FULL, full)
-|   mad.lo.u32     $(at), $(stage), $(shape.STAGE), $(a.value_at);
-    if shape.sets == 4 then whole_tile(a, acc, t, stage, slot, ready, at) else tile_in_blocks(a, acc, t, stage, slot, ready, at) end
   end)
 end
 
 -- acc: [4][n / 2], declared by the caller. part: which of the two warpgroups.
 function hopper_value.run(a, acc)
   section "PV warpgroups"
+  local form = shape.sets == 4 and whole or blocks
   a.value_at, a.swing = b32("value_at", "this lane's key row of a stage"), b32("swing", "its unit, swizzled")
-  local t, stage, full, slot, ready, more = b32 "t", b32("ring", "stage"), b32 "full", b32 "slot", b32 "ready", pred "more"
-  local again, over = label "value", label "valued"
+  local v = { stage = b32("ring", "stage"), full = b32 "full", slot = b32 "slot", ready = b32 "ready", more = pred("more", "another tile comes") }
+  local t, idle, over = b32 "t", pred "idle", label "valued"
+  form.open(a, v)
 |   mad.lo.u32     $(a.value_at), $(a.part), 16384, $(a.memory);
 |   mad.lo.u32     $(a.value_at), $(a.lane), 128, $(a.value_at);
 |   and.b32        $(a.swing), $(a.lane), 7;
@@ -207,19 +254,25 @@ function hopper_value.run(a, acc)
 |   mov.f32        $(acc[k]), 0f00000000;
   end
 |   mov.u32        $(t), $(a.split);
-|   mov.u32        $(stage), 0;
-|   mov.u32        $(full), 0;
-|   mov.u32        $(slot), 0;
-|   mov.u32        $(ready), 0;
-|   setp.ge.u32    $(more), $(t), $(a.last);
-| @$(more) bra     $(over);
+|   mov.u32        $(v.stage), 0;
+|   mov.u32        $(v.full), 0;
+|   mov.u32        $(v.slot), 0;
+|   mov.u32        $(v.ready), 0;
+|   setp.ge.u32    $(idle), $(t), $(a.last);
+| @$(idle) bra     $(over);
+  form.first(a, v)
+  for _, edge in ipairs { false, true } do
+    local again, past = label(edge and "edge" or "value"), label(edge and "edges_done" or "to_edges")
 | $(again):
-  tile(a, acc, t, stage, slot, full, ready)
-  a.next(stage, full, shape.stages)
-  a.next(slot, ready, 2)
+|   setp.ge.u32    $(idle), $(t), $(edge and a.last or a.safe);
+| @$(idle) bra     $(past);
 |   add.u32        $(t), $(t), $(a.live);
-|   setp.lt.u32    $(more), $(t), $(a.last);
-| @$(more) bra     $(again);
+|   setp.lt.u32    $(v.more), $(t), $(a.last);
+    form.tile(a, acc, v, edge)
+    a.next(v.slot, v.ready, 2)
+|   bra            $(again);
+| $(past):
+  end
 | $(over):
   mbarrier.wait(a.memory, shape.ENDED, 0)
 end

@@ -14,15 +14,19 @@ wgmma.list = list
 -- High word of a matrix descriptor: stride of 8 rows, and the swizzle. 128: rows of 128 bytes; 64: of 64.
 local HIGH = { [128] = 1 << 30 | 64, [64] = 2 << 30 | 32 }
 
--- descriptor := of rows at the shared address `at`, which is a multiple of 1024 (swizzle 128) or 512 (64). A step of k 32 adds 2, one
--- of n bytes adds n / 16.
-function wgmma.descriptor(descriptor, at, swizzle)
-  scope(function()
-    local low, high = b32 "low", b32 "high"
+-- low := the low word of the descriptor of rows at the shared address `at`, which is a multiple of 1024 (swizzle 128) or 512 (64).
+function wgmma.place(low, at)
 |   shr.u32        $(low), $(at), 4;
 |   or.b32         $(low), $(low), 0x10000;             // leading offset: not used by swizzled K-major layouts
-|   mov.b32        $(high), $(hex(HIGH[swizzle]));
-|   mov.b64        $(descriptor), {$(low), $(high)};
+end
+
+-- descriptor := `steps` units of 16 bytes behind `low`. A step of k 32 is 2, one of n bytes n / 16. In words of 32 bits: 64-bit sums cost
+-- the scalar unit more cycles than a small product takes.
+function wgmma.descriptor(descriptor, low, steps, swizzle)
+  scope(function()
+    local step = b32 "step_low"
+|   add.u32        $(step), $(low), $(steps);
+|   mov.b64        $(descriptor), {$(step), $(hex(HIGH[swizzle]))};
   end)
 end
 
