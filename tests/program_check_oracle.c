@@ -55,7 +55,8 @@ static const struct decode_shape decodes[] = {
     {"heads=12 batch=1 q=1 page=64", 2048, 0, 0, ""},     {"heads=96 batch=16 q=1 page=64", 16384, 1, 0, ""},
     {"heads=128 batch=8 q=4 page=32", 4096, 1, 0, ""},    {"heads=16 batch=64 q=1 page=16", 1000, 1, 1, "splits=7"},
     {"heads=12 batch=4 q=1 page=64", 131072, 0, 1, ""},   {"heads=96 batch=64 q=1 page=64", 131072, 0, 0, ""},
-    {"heads=128 batch=64 q=1 page=64", 131072, 1, 1, ""},
+    {"heads=128 batch=64 q=1 page=64", 131072, 1, 1, ""}, {"heads=16 batch=16 q=1 page=64", 1 << 20, 1, 1, ""},
+    {"heads=64 batch=12 q=2 page=32", 1 << 20, 1, 0, ""},
 };
 
 static uint8_t *make_pool(double mean, uint64_t seed, double *square) {
