@@ -122,54 +122,85 @@ static double compare(const struct rows *got, const struct rows *wanted, uint64_
     return sqrt(sums[0] / sums[1]);
 }
 
-static void check_decode(const struct decode_shape *shape, uint64_t query, uint64_t keys, uint64_t bytes,
-                         double square) {
+/* What a shape's launches share: its inputs, and what the oracle says of them, for P as it is and P rounded. */
+struct decode_inputs {
+    const struct decode_shape *shape;
+    dcpk_args args;
+    uint64_t count; /* rows */
+    struct rows ideal, rounded;
+};
+
+static void free_rows(struct rows *rows) {
+    gpu_free(&gpu, rows->rows), gpu_free(&gpu, rows->lse), free(rows->host), free(rows->logs);
+}
+
+static void run_into(const dcpk_kernel *kernel, uint32_t first, uint32_t end, const struct decode_inputs *in,
+                     struct rows *rows) {
+    dcpk_args args = in->args;
+    args.rows = rows->rows;
+    args.rows_lse = rows->lse;
+    for (uint32_t e = first; e < end; e++) {
+        launch(kernel, e, &args);
+    }
+    read_back(rows->host, rows->rows, in->count * LATENT * 2);
+    read_back(rows->logs, rows->lse, in->count * 4);
+}
+
+static void check_form(struct decode_inputs *in, const char *pv) {
     char text[160], measures[160];
     dcpk_spec spec;
     dcpk_error error;
     dcpk_error_init(&error);
-    snprintf(text, sizeof text, "mla_decode %s %s", shape->keys, shape->more);
+    uint64_t workspace = 0;
+    snprintf(text, sizeof text, "mla_decode pv=%s %s %s", pv, in->shape->keys, in->shape->more);
     dcpk_kernel *kernel = gpu_kernel(&gpu, text);
     gpu_must(dcpk_image_spec(dcpk_kernel_image(kernel), &spec, &error), &error, text);
-    snprintf(text, sizeof text, "decode_oracle dcp=1 interleave=1 %s", shape->keys);
-    dcpk_kernel *oracle = gpu_kernel(&gpu, text);
-    uint64_t count = (uint64_t)spec.batch * (uint64_t)spec.heads, workspace = 0;
     gpu_must(dcpk_spec_workspace(&spec, &workspace, NULL, &error), &error, "workspace");
-    struct rows out[3];
-    dcpk_args args = {.size = sizeof args,
-                      .query = query,
-                      .kv_cache = keys,
-                      .page_stride = (uint64_t)spec.page * TOKEN,
-                      .softmax_scale = (float)(1.3 / sqrt(TOKEN * square)),
-                      .output_scale = 1,
-                      .workspace = gpu_memory(&gpu, workspace + 16, NULL, 0)};
-    gpu_must(dcpk_workspace_arm(gpu.device, args.workspace, workspace + 16, &error), &error, "workspace");
-    fill_tables(shape, &spec, bytes / args.page_stride, &args);
-    for (uint32_t k = 0; k < 3; k++) {
-        out[k] = make_rows(count);
-        args.rows = out[k].rows;
-        args.rows_lse = out[k].lse;
-        for (uint32_t e = 0; k == 0 && e < dcpk_image_entry_count(dcpk_kernel_image(kernel)); e++) {
-            launch(kernel, e, &args);
-        }
-        if (k > 0) {
-            launch(oracle, k - 1, &args);
-        }
-        read_back(out[k].host, out[k].rows, count * LATENT * 2);
-        read_back(out[k].logs, out[k].lse, count * 4);
-    }
-    double lse, unused, ideal = compare(&out[0], &out[1], count, &lse),
-                        rounded = compare(&out[0], &out[2], count, &unused);
+    in->args.workspace = gpu_memory(&gpu, workspace + 16, NULL, 0);
+    gpu_must(dcpk_workspace_arm(gpu.device, in->args.workspace, workspace + 16, &error), &error, "workspace");
+    struct rows out = make_rows(in->count);
+    run_into(kernel, 0, dcpk_image_entry_count(dcpk_kernel_image(kernel)), in, &out);
+    double lse, unused, ideal = compare(&out, &in->ideal, in->count, &lse),
+                        rounded = compare(&out, &in->rounded, in->count, &unused);
     snprintf(measures, sizeof measures, "rows %.2e of 1e-2 (rounded), %.2e of 4e-2 (ideal), LSE %.1e of 2.5e-1",
              rounded, ideal, lse);
-    snprintf(text, sizeof text, "%s context=%d%s mean=%g %s", shape->keys, shape->context,
-             shape->ragged ? " ragged" : "", shape->mean, shape->more);
+    snprintf(text, sizeof text, "pv=%s %s context=%d%s mean=%g %s", pv, in->shape->keys, in->shape->context,
+             in->shape->ragged ? " ragged" : "", in->shape->mean, in->shape->more);
     say("mla_decode", text, measures, rounded < 1e-2 && ideal < 4e-2 && lse <= 2e-3 + 0x1p-9 * 100);
-    for (int k = 0; k < 3; k++) {
-        gpu_free(&gpu, out[k].rows), gpu_free(&gpu, out[k].lse), free(out[k].host), free(out[k].logs);
-    }
-    gpu_free(&gpu, args.workspace), gpu_free(&gpu, args.block_table), gpu_free(&gpu, args.lens);
-    dcpk_kernel_free(kernel, NULL), dcpk_kernel_free(oracle, NULL);
+    free_rows(&out);
+    gpu_free(&gpu, in->args.workspace);
+    dcpk_kernel_free(kernel, NULL);
+}
+
+static void check_decode(const struct decode_shape *shape, uint64_t query, uint64_t keys, uint64_t bytes,
+                         double square) {
+    char text[160];
+    dcpk_spec spec;
+    dcpk_error error;
+    dcpk_error_init(&error);
+    snprintf(text, sizeof text, "decode_oracle dcp=1 interleave=1 %s", shape->keys);
+    dcpk_kernel *oracle = gpu_kernel(&gpu, text);
+    snprintf(text, sizeof text, "mla_decode %s", shape->keys);
+    gpu_must(dcpk_spec_parse(&spec, text, &error), &error, text);
+    gpu_must(dcpk_spec_resolve(&spec, &error), &error, text);
+    struct decode_inputs in = {.shape = shape,
+                               .count = (uint64_t)spec.batch * (uint64_t)spec.heads,
+                               .args = {.size = sizeof in.args,
+                                        .query = query,
+                                        .kv_cache = keys,
+                                        .page_stride = (uint64_t)spec.page * TOKEN,
+                                        .softmax_scale = (float)(1.3 / sqrt(TOKEN * square)),
+                                        .output_scale = 1}};
+    fill_tables(shape, &spec, bytes / in.args.page_stride, &in.args);
+    in.ideal = make_rows(in.count);
+    in.rounded = make_rows(in.count);
+    run_into(oracle, 0, 1, &in, &in.ideal);
+    run_into(oracle, 1, 2, &in, &in.rounded);
+    check_form(&in, "f16");
+    if (gpu.info.major == 9) check_form(&in, "fp8");
+    free_rows(&in.ideal), free_rows(&in.rounded);
+    gpu_free(&gpu, in.args.block_table), gpu_free(&gpu, in.args.lens);
+    dcpk_kernel_free(oracle, NULL);
 }
 
 /* Queries of numbers of their own: one that is a key, too, would give that key all the mass. */
