@@ -29,7 +29,7 @@ extern "C" {
 
 enum dcpkcpu_schedule {
     DCPKCPU_FAIR = 0,  /* round robin over warps in bursts: fastest */
-    DCPKCPU_RANDOM = 1 /* seeded adversary: any warp, any burst length, uneven devices, late peer stores, PDL early or
+    DCPKCPU_RANDOM = 1 /* seeded adversary: any warp, any burst length, uneven devices, late stores, PDL early or
                           late, cp.async landing anywhere up to its wait (fair: at the wait) */
 };
 
@@ -59,6 +59,8 @@ typedef struct dcpkcpu_options {
     uint64_t max_rounds; /* a call that waits gives up after this many rounds, whatever still changes in memory; 0, the
                             default: 4e9 rounds or 10 minutes of real time */
     int32_t memory_checker; /* enum dcpkcpu_checker; default 0 */
+    int32_t races_allowed;  /* adversary and memory checker: 1: data races of global memory, and reads before
+                               griddepcontrol.wait of what the kernel before writes, are not faults; default 0 */
 } dcpkcpu_options;
 
 /* Resets every device: all memory, modules and streams of a former life are gone. Call it before cuInit, or
@@ -88,6 +90,7 @@ typedef struct dcpkcpu_counters {
     uint64_t virtual_ns;                        /* globaltimer */
     uint64_t launches, pdl_launches, pdl_early; /* early: grids that began before their predecessor had ended */
     uint64_t peer_stores, peer_stores_delayed, multicast_stores;
+    uint64_t stores_overtaken; /* strong stores that came, by the adversary's choice, before one they race with */
 } dcpkcpu_counters;
 DCPK_API int dcpkcpu_get_counters(dcpkcpu_counters *counters);
 

@@ -191,6 +191,13 @@ struct exec {
     u32 *defined;                       /* likewise: lanes in which a watched register has been written (exec_undefined.c) */
 };
 
+/* For the world: which operation accesses global memory, and what of it moves as one. */
+static inline void note_access(struct exec *x, const struct op *o) {
+    x->warp->pc = (u32)(o - x->code->ops);
+    x->warp->element = o->bytes;
+    x->warp->early = false;
+}
+
 static inline void note_touch(struct exec *x, const struct op *o, bool store, enum space space, u64 address) {
     x->touches[store] = (struct touch){address, ++x->touch_count, (u32)(o - x->code->ops), (u32)space};
 }

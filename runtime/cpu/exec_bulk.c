@@ -157,6 +157,7 @@ static bool load_into(struct exec *x, const struct op *o, u32 lane, struct cta *
     struct bulk *bulk = add(x, lane, cta, o, box);
     if (!bulk) return false;
     bulk->barrier = barrier;
+    bulk->early = world_asks_early(x->world, x->warp);
     async_mark(async_of(cta), async_of(cta)->bulk_count - 1, true);
     b->flying++;
     cta->copies_flying++;

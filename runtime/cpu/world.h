@@ -9,7 +9,7 @@
 #define DCPK_CPU_WORLD_H
 
 #include <dcpk/cpu.h>
-#include "runtime/cpu/machine.h"
+#include "runtime/cpu/world_order.h"
 
 enum { MAX_DEVICES = 32, HOST_MEMORY = -1, MAX_STALLS = 8, POISON = 0xCB, NO_WORD = -1 };
 
@@ -43,6 +43,8 @@ struct backing {
     unsigned pending; /* words on their way here */
     uint8_t *written; /* a bit a byte: somebody has written it; NULL: not kept (world_written.c) */
     uint64_t *input;  /* of 16 bytes: who reads them as an input; NULL: nobody does */
+    struct cell *cells; /* of a word: who wrote it last (world_race.c); NULL: no kernel has, or nobody asks */
+    uint64_t *early;    /* of 16 bytes: who read them before its griddepcontrol.wait (world_early.c); NULL: nobody */
 };
 
 struct memory; /* a handle of driver_vmm.c */
@@ -115,6 +117,8 @@ struct resident { /* a CTA that has room on an SM; cta is first: exec's pointer 
     unsigned pending;        /* words on their way */
     struct word_list *lists; /* of them: a warp's each, then the CTA's ordered ones; NULL before the first word */
     struct watch *watches;   /* a warp */
+    struct warp_order *warp_orders; /* likewise; NULL: nobody asks */
+    struct cluster_order *cluster_order;
 };
 
 struct launch { /* a grid from its launch call to its completion; grid is first */
@@ -123,7 +127,8 @@ struct launch { /* a grid from its launch call to its completion; grid is first 
     unsigned threads, warps, registers, shared; /* what a CTA takes of its SM */
     unsigned cluster_ctas;
     unsigned clusters, next_cluster;
-    uint32_t *order; /* in which clusters start; NULL: ascending */
+    uint32_t *turns; /* in which clusters start; NULL: ascending */
+    struct launch_order order;
     unsigned pending;
     int priority;
     bool stalled, complete;
@@ -158,6 +163,8 @@ struct device {
     int streams_created;
     uint64_t op_serial;
     uint64_t memory_used;
+    uint64_t order_completed; /* grids */
+    struct view order_view;   /* what those knew, and events told */
     unsigned retained;
 };
 
@@ -172,6 +179,7 @@ struct event {
     unsigned users;    /* ops and nodes that name it */
     bool destroyed, no_timing;
     int device;
+    uint32_t message; /* what its recording knew */
     struct mark *mark; /* driver_capture.c: it was last recorded in a capture; NULL: it was not */
 };
 
@@ -227,13 +235,16 @@ struct stream {
     struct op *first, *last;
     struct op *cursor; /* first queued op */
     struct stream *next;
+    /* of its last kernel: what it knew as it began, its grid (0: none), whether it has ended and waited, its end */
+    uint32_t order_before, order_grid, order_end;
+    bool order_done, order_waited;
     struct capture *capture; /* driver_capture.c: what it is part of; NULL: work is enqueued */
 };
 
 /* ---- late stores -------------------------------------------------------------------------------- */
 enum word_state { WORD_FREE, WORD_FLYING, WORD_HELD };
 
-struct word {             /* up to 4 bytes of one aligned word, on their way to another device */
+struct word {             /* up to 4 bytes of one aligned word, on their way */
     uint64_t due, serial; /* due: a turn */
     uint8_t *at;          /* of the aligned word */
     struct backing *backing;
@@ -247,6 +258,8 @@ struct word {             /* up to 4 bytes of one aligned word, on their way to 
     uint8_t state;
     bool for_warp;  /* a fence of any thread of its warp lands it; one in the CTA's list: any thread of the CTA */
     bool multicast; /* the source's own loads do not see it */
+    struct stamp stamp;
+    bool joined;    /* it lands with the word before it: of the same element */
     bool fenced;    /* held although a fence ordered it: lands first of all when released */
 };
 
@@ -316,7 +329,8 @@ struct world {
     struct repeat repeat;
     struct hosts hosts;
     bool dirty;    /* streams may have something to start or finish */
-    uint32_t late; /* mask of devices whose stores to others may be late */
+    uint32_t late; /* mask of devices whose stores may be late */
+    struct causality order;
     bool faulted;
     struct fault fault;
     char report[sizeof(((struct fault *)0)->text)];
@@ -383,9 +397,13 @@ int memory_mark(struct world *world, uint64_t address, uint64_t bytes, int mark)
 /* world_wire.c */
 int wire_begin(struct wire *wire);
 void wire_end(struct wire *wire);
-/* Sends bytes from a thread of a CTA to memory of another device, word by word. False: out of memory (fault filled). */
+/* Sends bytes from a thread of a CTA to memory, word by word. stamp: who stores, while that is kept. False: out of
+ * memory (fault filled). */
 bool wire_send(struct world *world, struct resident *source, unsigned thread, struct backing *backing, uint8_t *at,
-               const uint8_t *from, unsigned bytes, bool multicast, struct fault *fault);
+               const uint8_t *from, unsigned bytes, bool multicast, const struct stamp *stamp, struct fault *fault);
+/* Whether all that the source has under way to the bytes is what they would become. */
+bool wire_has_only(const struct world *world, const struct resident *source, const uint8_t *at, const uint8_t *from,
+                   unsigned bytes);
 void wire_overlay(const struct world *world, const struct resident *source, const uint8_t *at, uint8_t *to,
                   unsigned bytes);
 void wire_land_due(struct world *world);     /* those whose turn has come */
@@ -402,8 +420,8 @@ void wire_hold_changed(struct world *world, int from);
 bool wire_is_held(const struct device *from, int to);
 void wire_refresh_late(struct world *world);
 void wire_launch(struct world *world, int index, uint64_t due); /* lets a word fly */
-/* The latest due turn of flying words of the same CTA to the same place; 0: none. */
-uint64_t wire_alike_due(const struct wire *wire, const struct word *word);
+/* The latest due turn of flying words of the same CTA to the same place; 0: none. *count: grows by how many. */
+uint64_t wire_alike_due(const struct wire *wire, const struct word *word, unsigned *count);
 void wire_land(struct world *world, int index);
 
 /* world_grid.c */
