@@ -259,7 +259,8 @@ struct word {             /* up to 4 bytes of one aligned word, on their way */
     bool for_warp;  /* a fence of any thread of its warp lands it; one in the CTA's list: any thread of the CTA */
     bool multicast; /* the source's own loads do not see it */
     struct stamp stamp;
-    bool joined;    /* it lands with the word before it: of the same element */
+    uint64_t open; /* of order_open, as it was made */
+    bool joined, element; /* it is part of an element of several words; joined: and lands with the word before it */
     bool fenced;    /* held although a fence ordered it: lands first of all when released */
 };
 

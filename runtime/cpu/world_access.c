@@ -77,6 +77,8 @@ bool world_load(struct world *world, struct warp *warp, unsigned thread, uint64_
     if (!LIKELY(m && inside(m, address, bytes) && m->readable >> device & 1))
         return refuse(world, warp, address, bytes, false, fault);
     const uint8_t *at = m->home + (address - m->start);
+    if (!LIKELY(!world->order.on) && order != ORDER_WEAK && m->backing->pending && resident_of(warp)->pending)
+        wire_land_bytes(world, resident_of(warp), at, bytes); /* so that it is told by whom they are */
     move(to, at, bytes);
     if (m->backing->pending && resident_of(warp)->pending) wire_overlay(world, resident_of(warp), at, to, bytes);
     if (order != ORDER_WEAK) resident_of(warp)->watches[warp->index].address = address;
@@ -151,7 +153,7 @@ static bool store_in_order(struct world *world, struct warp *warp, unsigned thre
         return wire_send(world, resident, thread, m->backing, at, from, bytes, false, &stamp, fault);
     if (own_words) wire_land_bytes(world, resident, at, bytes);
     *changed = !same(at, from, bytes);
-    if (order_is_first(world, warp, m->backing, at, bytes, &stamp)) return true;
+    if (order_is_first(world, warp, m->backing, at, from, bytes, &stamp)) return true;
     order_put_all(m->backing, at, bytes, &stamp);
     move(at, from, bytes);
     return true;

@@ -29,7 +29,7 @@ struct stamp { /* of a store */
 };
 
 struct cell { /* of an aligned word */
-    struct stamp stamp;
+    struct stamp stamp, before; /* before: of what was there before */
     uint64_t seen_time; /* when a strong load first saw the store */
     uint32_t old, seen; /* what was there before; mask of devices whose strong loads have seen the store */
     uint8_t bytes;      /* mask of those that the store wrote */
@@ -136,11 +136,14 @@ bool order_may_store(struct world *world, struct warp *warp, struct backing *bac
 /* Whether the store, which may be made, comes before what is there, so that it leaves no trace: both are strong,
  * neither is behind the other, and the dice say so. */
 bool order_is_first(struct world *world, struct warp *warp, const struct backing *backing, const uint8_t *at,
-                    unsigned bytes, const struct stamp *stamp);
+                    const uint8_t *from, unsigned bytes, const struct stamp *stamp);
 /* The bytes, which still hold what was there before, are written. */
 void order_put_all(struct backing *backing, const uint8_t *at, unsigned bytes, const struct stamp *stamp);
-/* A late word lands; before its bytes do. A race is the world's fault. */
-void order_land(struct world *world, const struct word *word);
+/* The moment of the strong store there that the stamp's, strong too, is not behind; 0: there is none. */
+uint64_t order_open(const struct world *world, const struct warp *warp, const struct backing *backing,
+                    const uint8_t *word, uint8_t bytes, const struct stamp *stamp);
+/* A late word lands; before its bytes do. A race is the world's fault. false: it comes before what is there. */
+bool order_land(struct world *world, const struct word *word);
 /* to: what the load got from memory at `at`, changed where it may still get what was there before. false: a race. */
 bool order_load(struct world *world, struct warp *warp, const struct mapping *m, const uint8_t *at, uint8_t *to,
                 unsigned bytes, enum order order, enum scope scope, struct fault *fault);

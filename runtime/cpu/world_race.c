@@ -106,7 +106,7 @@ static void put(struct backing *backing, const uint8_t *word, const struct stamp
     const struct stamp *last = &cell->stamp;
     if (last->cluster == stamp->cluster && last->thread / WARP == stamp->thread / WARP && last->strong == stamp->strong)
         bytes |= cell->bytes;
-    *cell = (struct cell){.stamp = *stamp, .bytes = bytes};
+    *cell = (struct cell){.stamp = *stamp, .before = cell->stamp, .bytes = bytes};
     memcpy(&cell->old, word, WORD);
 }
 
@@ -208,8 +208,9 @@ static bool reorders(const struct world *world) {
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------ */
-/* The element's bytes as they were before the one store that wrote all of its words last. */
-static void turn_back(const struct backing *backing, const uint8_t *at, uint8_t *to, unsigned bytes) {
+/* The element's bytes as they were before the one store that wrote all of its words last, and what that told. */
+static void turn_back(struct world *world, const struct warp *warp, const struct backing *backing, const uint8_t *at,
+                      uint8_t *to, unsigned bytes) {
     uint64_t time = cell_at(backing, at)->stamp.time;
     for (const uint8_t *word = word_of(at); word < at + bytes; word += WORD)
         if (cell_at(backing, word)->stamp.time != time) return;
@@ -219,6 +220,7 @@ static void turn_back(const struct backing *backing, const uint8_t *at, uint8_t 
         memcpy(old, &cell->old, WORD);
         for (unsigned b = 0; b < WORD; b++)
             if (mask >> b & 1) to[word + b - at] = old[b];
+        hear(world, warp, &cell->before);
     }
 }
 
@@ -248,7 +250,7 @@ static bool load_element(struct world *world, struct warp *warp, const struct ma
     }
     if (!any) return true;
     if (open && stale && world_below(world, STALE_ONE_IN) == 0) {
-        turn_back(m->backing, at, to, bytes);
+        turn_back(world, warp, m->backing, at, to, bytes);
         return true;
     }
     if (!strong) return true;
@@ -290,30 +292,47 @@ bool order_may_store(struct world *world, struct warp *warp, struct backing *bac
     return true;
 }
 
-static void note_first(struct world *world, const struct backing *backing, const uint8_t *at,
-                       const struct stamp *stamp) {
+uint64_t order_open(const struct world *world, const struct warp *warp, const struct backing *backing,
+                    const uint8_t *word, uint8_t bytes, const struct stamp *stamp) {
+    if (!backing->cells || !stamp->strong) return 0;
+    const struct cell *cell = cell_at(backing, word);
+    if (!cell->stamp.time || (cell->bytes & bytes) != bytes || is_behind(world, warp, cell) ||
+        !scopes_meet(warp, &cell->stamp, stamp->strong))
+        return 0;
+    return cell->stamp.time;
+}
+
+/* The store leaves no trace but for who still gets what was there before: that is it. */
+static void go_first(struct world *world, const struct backing *backing, const uint8_t *word, const uint8_t *value,
+                     uint8_t bytes, const struct stamp *stamp) {
     struct causality *order = &world->order;
+    struct cell *cell = cell_at(backing, word);
+    uint8_t old[WORD];
+    memcpy(old, &cell->old, WORD);
+    for (unsigned b = 0; b < WORD; b++)
+        if (bytes >> b & 1) old[b] = value[b];
+    memcpy(&cell->old, old, WORD);
+    cell->before = *stamp;
     world->counters.stores_overtaken++;
     order->overtaken[0] = 0;
     add_writer(world, stamp, order->overtaken, sizeof order->overtaken);
-    text_add(order->overtaken, sizeof order->overtaken, " to 0x%llx came before ", (unsigned long long)(uintptr_t)at);
-    add_writer(world, &cell_at(backing, at)->stamp, order->overtaken, sizeof order->overtaken);
+    text_add(order->overtaken, sizeof order->overtaken, " to 0x%llx came before ", (unsigned long long)(uintptr_t)word);
+    add_writer(world, &cell->stamp, order->overtaken, sizeof order->overtaken);
 }
 
 bool order_is_first(struct world *world, struct warp *warp, const struct backing *backing, const uint8_t *at,
-                    unsigned bytes, const struct stamp *stamp) {
-    if (!backing->cells || !stamp->strong || bytes > element_of(warp, bytes)) return false;
-    if (!reorders(world)) return false;
-    uint64_t time = cell_at(backing, at)->stamp.time;
+                    const uint8_t *from, unsigned bytes, const struct stamp *stamp) {
+    if (!reorders(world) || bytes > element_of(warp, bytes)) return false;
+    uint64_t time = backing->cells ? cell_at(backing, at)->stamp.time : 0;
+    for (const uint8_t *word = word_of(at); time && word < at + bytes; word += WORD)
+        if (order_open(world, warp, backing, word, bytes_in(word, at, bytes), stamp) != time) return false;
+    if (!time || world_below(world, FIRST_ONE_IN)) return false;
     for (const uint8_t *word = word_of(at); word < at + bytes; word += WORD) {
-        const struct cell *cell = cell_at(backing, word);
-        uint8_t mask = bytes_in(word, at, bytes);
-        if (!time || cell->stamp.time != time || (cell->bytes & mask) != mask || is_behind(world, warp, cell) ||
-            !scopes_meet(warp, &cell->stamp, stamp->strong))
-            return false;
+        uint8_t value[WORD] = {0};
+        for (unsigned b = 0; b < WORD; b++)
+            if (bytes_in(word, at, bytes) >> b & 1) value[b] = from[word + b - at];
+        go_first(world, backing, word, value, bytes_in(word, at, bytes), stamp);
     }
-    if (world_below(world, FIRST_ONE_IN)) return false;
-    note_first(world, backing, at, stamp);
     return true;
 }
 
@@ -329,7 +348,15 @@ static bool land_race(const struct cell *cell, const struct word *word) {
     return a->strong < least || b->strong < least;
 }
 
-void order_land(struct world *world, const struct word *word) {
+/* What is there came after this word was made, or was not behind it then. */
+static bool may_go_first(const struct cell *cell, const struct word *word) {
+    const struct stamp *a = &cell->stamp, *b = &word->stamp;
+    unsigned least = a->device == b->device ? SCOPE_GPU : SCOPE_SYS;
+    return a->cluster != b->cluster && a->strong >= least && b->strong >= least && !word->element &&
+           (cell->bytes & word->bytes) == word->bytes && (a->time > b->time || a->time == word->open);
+}
+
+bool order_land(struct world *world, const struct word *word) {
     struct fault fault = {.code = RESULT_LAUNCH_FAILED};
     size_t capacity = sizeof fault.text;
     const struct cell *cell = word->backing->cells ? cell_at(word->backing, word->at) : NULL;
@@ -341,7 +368,12 @@ void order_land(struct world *world, const struct word *word) {
         add_writer(world, &cell->stamp, fault.text, capacity);
         world_fail(world, &fault);
     }
+    if (cell && reorders(world) && may_go_first(cell, word) && world_below(world, FIRST_ONE_IN) == 0) {
+        go_first(world, word->backing, word->at, word->value, word->bytes, &word->stamp);
+        return false;
+    }
     put(word->backing, word->at, &word->stamp, word->bytes);
+    return true;
 }
 
 /* The message of a store that an atomic replaces goes on with the atomic. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY_ALIKE = 32 };
+enum { MANY_ALIKE = 32, OWN_LONGEST = 12 /* 2^ turns */ };
 
 static int *empty_buckets(unsigned count) {
     int *buckets = malloc(count * sizeof *buckets);
@@ -185,8 +185,9 @@ uint64_t wire_next_due(struct world *world) {
 }
 
 /* ---- sending -------------------------------------------------------------------------------------- */
-/* Most words hurry a little, some are as late as they may be. */
-static uint64_t draw_delay(struct world *world) {
+/* Most words hurry a little, some are as late as they may be; those to the own device are less late. */
+static uint64_t draw_delay(struct world *world, bool own) {
+    if (own) return world_below(world, 1u << world_below(world, OWN_LONGEST + 1));
     uint32_t longest = (uint32_t)world->options.store_delay, kind = world_below(world, 8);
     uint32_t rounds = kind == 0 ? 0 : kind == 1 ? longest : world_below(world, longest + 1);
     uint64_t turns = world->turns_a_round ? world->turns_a_round : 1;
@@ -261,7 +262,7 @@ static bool out_of_memory(struct fault *fault) {
 
 /* Words of one element land together, none before older ones of the same CTA to its place. */
 static uint64_t draw_due(struct world *world, const struct word *draft, unsigned element) {
-    uint64_t due = world->turn + draw_delay(world);
+    uint64_t due = world->turn + draw_delay(world, draft->backing->owner == draft->source->launch->grid.device->ordinal);
     struct word word = *draft;
     for (unsigned done = 0; done == 0 || done < element; done += 4, word.at += 4) {
         unsigned count = 0;
@@ -292,6 +293,8 @@ bool wire_send(struct world *world, struct resident *source, unsigned thread, st
         memcpy(draft.value + in_word, from + done, count);
         draft.bytes = (uint8_t)(((1u << count) - 1) << in_word);
         draft.joined = element > 4 && done % element;
+        draft.element = element > 4;
+        if (stamp) draft.open = order_open(world, source->cta.warps[thread / WARP], backing, draft.at, draft.bytes, stamp);
         if (!held && !draft.joined) due = draw_due(world, &draft, element);
         if (!send_word(world, &draft, held, due)) return out_of_memory(fault);
         done += count;
@@ -320,8 +323,8 @@ void wire_land(struct world *world, int index) {
     else
         wire->held--;
     if (word->backing->live) {
-        if (word->stamp.time) order_land(world, word);
-        for (unsigned b = 0; b < 4; b++)
+        bool stays = !word->stamp.time || order_land(world, word);
+        for (unsigned b = 0; b < 4 && stays; b++)
             if (word->bytes >> b & 1) word->at[b] = word->value[b];
     } else {
         fail_landing(world, word);
