@@ -360,6 +360,14 @@ bool order_land(struct world *world, const struct word *word) {
     struct fault fault = {.code = RESULT_LAUNCH_FAILED};
     size_t capacity = sizeof fault.text;
     const struct cell *cell = word->backing->cells ? cell_at(word->backing, word->at) : NULL;
+    const struct backing *backing = word->backing;
+    for (unsigned b = 0; backing->early && b < WORD; b++)
+        if (word->bytes >> b & 1 && !early_permit(world, backing, word->at + b, 1, word->stamp.grid, &fault)) {
+            text_add(fault.text, capacity, ": ");
+            add_writer(world, &word->stamp, fault.text, capacity);
+            world_fail(world, &fault);
+            break;
+        }
     if (cell && land_race(cell, word) && !world->options.races_allowed) {
         add_word(world, word->backing, word->at, fault.text, capacity);
         text_add(fault.text, capacity, " was written by ");
