@@ -61,6 +61,9 @@ typedef struct dcpkcpu_options {
     int32_t memory_checker; /* enum dcpkcpu_checker; default 0 */
     int32_t races_allowed;  /* adversary and memory checker: 1: data races of global memory, and reads before
                                griddepcontrol.wait of what the kernel before writes, are not faults; default 0 */
+    int32_t stores_untracked; /* likewise: 1: who knows of which store is not kept: such races are not found, loads
+                                 never get what a store has replaced, stores within a device are never late. A run of
+                                 the adversary takes about two thirds of the time; default 0 */
 } dcpkcpu_options;
 
 /* Resets every device: all memory, modules and streams of a former life are gone. Call it before cuInit, or

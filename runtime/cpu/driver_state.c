@@ -82,7 +82,7 @@ static bool in_range(const dcpkcpu_options *o) {
            (o->schedule == DCPKCPU_FAIR || o->schedule == DCPKCPU_RANDOM) && o->store_delay >= 0 &&
            o->store_delay <= 1000000 && o->livelock_rounds >= 1 && (o->trace == 0 || o->trace == 1) &&
            o->memory_checker >= DCPKCPU_CHECKER_AUTO && o->memory_checker <= DCPKCPU_CHECKER_OFF &&
-           (o->races_allowed == 0 || o->races_allowed == 1);
+           (o->races_allowed == 0 || o->races_allowed == 1) && (o->stores_untracked == 0 || o->stores_untracked == 1);
 }
 
 int dcpkcpu_configure(const dcpkcpu_options *options) {

@@ -44,6 +44,7 @@ struct backing {
     uint8_t *written; /* a bit a byte: somebody has written it; NULL: not kept (world_written.c) */
     uint64_t *input;  /* of 16 bytes: who reads them as an input; NULL: nobody does */
     struct cell *cells; /* of a word: who wrote it last (world_race.c); NULL: no kernel has, or nobody asks */
+    uint8_t *touched;   /* with them: of 256 bytes: whether a kernel has written there */
     uint64_t *early;    /* of 16 bytes: who read them before its griddepcontrol.wait (world_early.c); NULL: nobody */
 };
 

@@ -41,6 +41,7 @@ bool early_permit(const struct world *world, const struct backing *backing, cons
         uint32_t reader = (uint32_t)(unit >> 32), pc = unit >> 16 & PC_MOST;
         if (!(unit >> i % EARLY_UNIT & 1) || reader <= writer || world->options.races_allowed) continue;
         if (world->order.grids[reader].device != world->order.grids[writer].device) continue;
+        if (!fault) return false;
         uint64_t address = (uint64_t)(uintptr_t)backing->memory + i;
         const struct mapping *m = memory_at(world, address);
         fault->code = RESULT_LAUNCH_FAILED;

@@ -11,7 +11,7 @@
 
 void order_begin(struct world *world) {
     bool on = world->options.schedule == DCPKCPU_RANDOM || world->options.memory_checker == DCPKCPU_CHECKER_ON;
-    world->order = (struct causality){.on = on, .message_count = 1};
+    world->order = (struct causality){.on = on && !world->options.stores_untracked, .message_count = 1};
 }
 
 void order_end(struct world *world) {
@@ -112,7 +112,7 @@ void order_start(struct world *world, struct op *op) {
     struct launch *launch = op->launch;
     struct stream *stream = op->stream;
     if (!order->on) return;
-    launch->order.own_late = world_chance(world, 2);
+    launch->order.own_late = world_chance(world, 4);
     struct view view = {0};
     view_join(&view, message_view(order, launch->order.host));
     if (op->programmatic && stream->order_grid) {
@@ -313,6 +313,7 @@ void order_learn(struct world *world, struct view *view, const struct stamp *sta
 }
 
 bool order_covers(const struct causality *order, const struct view *view, const struct cell *cell) {
+    if (!view->count && !view->all) return false;
     const struct stamp *stamp = &cell->stamp;
     const struct grid_order *grid = &order->grids[stamp->grid];
     if ((grid->completed && view_knows(view, key_device(grid->device), grid->completed)) ||

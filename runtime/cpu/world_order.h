@@ -47,6 +47,9 @@ struct warp_order {
     struct view known, pending;    /* beyond what the grid knows; read of releases and not yet acquired */
     uint32_t message;              /* NO_MESSAGE: to be made */
     bool waited;                   /* for the grid before its own */
+    /* so as not to ask again: what it was behind last, up to when; what it has heard last */
+    uint32_t behind_cluster, heard_cluster, heard_message;
+    uint64_t behind_time, heard_until;
 };
 
 struct grid_order { /* by grid id */
@@ -156,7 +159,8 @@ void order_add_access(const struct world *world, uint32_t grid, uint32_t pc, cha
 /* world_early.c: reads by grids that have still to wait for the grid before them */
 void early_read(struct world *world, const struct warp *warp, struct backing *backing, const uint8_t *at,
                 unsigned bytes);
-/* Whether the grid `writer` may write the bytes now; false: one that was launched behind it has read them; fault. */
+/* Whether the grid `writer` may write the bytes now; false: one that was launched behind it has read them; fault
+ * (NULL: no words). */
 bool early_permit(const struct world *world, const struct backing *backing, const uint8_t *at, unsigned bytes,
                   uint32_t writer, struct fault *fault);
 void early_end(struct backing *backing);

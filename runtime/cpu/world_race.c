@@ -8,10 +8,11 @@
  * other seeds turn it. */
 #include "runtime/cpu/world.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { WORD = 4, MESSAGE_ALONE = -1, STALE_ONE_IN = 3, FIRST_ONE_IN = 4 };
+enum { WORD = 4, BLOCK = 256, MESSAGE_ALONE = -1, STALE_ONE_IN = 3, FIRST_ONE_IN = 4 };
 
 static struct resident *resident_of(const struct warp *warp) {
     return (struct resident *)(void *)warp->cta;
@@ -30,20 +31,30 @@ static struct cell *cell_at(const struct backing *backing, const uint8_t *at) {
     return &backing->cells[(uint64_t)(uintptr_t)at / WORD - first_word(backing)];
 }
 
+static bool is_touched(const struct backing *backing, const uint8_t *at) {
+    return backing->cells && backing->touched[(uint64_t)(at - backing->memory) / BLOCK];
+}
+
 /* Memory of the host is written by the host unseen. */
 static bool have_cells(struct backing *backing) {
     if (backing->cells || backing->owner == HOST_MEMORY) return backing->cells != NULL;
     void *at = mmap(NULL, cells_bytes(backing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
                     0);
     if (at == MAP_FAILED) return false;
-    backing->cells = at;
-    return true;
+    backing->touched = calloc(backing->bytes / BLOCK + 1, 1);
+    if (backing->touched)
+        backing->cells = at;
+    else
+        munmap(at, cells_bytes(backing));
+    return backing->cells != NULL;
 }
 
 void cells_end(struct backing *backing) {
     early_end(backing);
     if (backing->cells) munmap(backing->cells, cells_bytes(backing));
+    free(backing->touched);
     backing->cells = NULL;
+    backing->touched = NULL;
 }
 
 void order_clear(const struct backing *backing, const uint8_t *at, uint64_t bytes) {
@@ -102,6 +113,7 @@ static uint8_t bytes_in(const uint8_t *word, const uint8_t *at, unsigned bytes) 
 /* A store lands: bytes, a mask, of the aligned word at `word`, which still holds what was there before. */
 static void put(struct backing *backing, const uint8_t *word, const struct stamp *stamp, uint8_t bytes) {
     if (!have_cells(backing)) return;
+    backing->touched[(uint64_t)(word < backing->memory ? 0 : word - backing->memory) / BLOCK] = 1;
     struct cell *cell = cell_at(backing, word);
     const struct stamp *last = &cell->stamp;
     if (last->cluster == stamp->cluster && last->thread / WARP == stamp->thread / WARP && last->strong == stamp->strong)
@@ -122,18 +134,29 @@ static const struct view *base_of(const struct world *world, const struct warp *
     return order_base(world, r, warp->early ? NO_WARP : (int)warp->index);
 }
 
+static bool views_cover(const struct world *world, const struct warp *warp, const struct cell *cell) {
+    const struct resident *r = resident_of(warp);
+    const struct causality *order = &world->order;
+    return order_covers(order, base_of(world, warp), cell) || order_covers(order, &r->cluster_order->view, cell) ||
+           order_covers(order, &r->warp_orders[warp->index].known, cell);
+}
+
 static bool is_behind(const struct world *world, const struct warp *warp, const struct cell *cell) {
     const struct resident *r = resident_of(warp);
     const struct stamp *stamp = &cell->stamp;
-    const struct warp_order *own = &r->warp_orders[warp->index];
+    struct warp_order *own = &r->warp_orders[warp->index];
+    if (!warp->early && stamp->cluster == own->behind_cluster && stamp->time <= own->behind_time) return true;
     if (stamp->cluster == r->cluster_order->uid &&
         (stamp->thread / WARP == (r->cta.rank * CTA_THREADS) / WARP + warp->index ||
          stamp->time <= r->cluster_order->synced))
         return true;
     if (cell->seen >> r->launch->grid.device->ordinal & 1) return true;
-    const struct causality *order = &world->order;
-    return order_covers(order, base_of(world, warp), cell) || order_covers(order, &r->cluster_order->view, cell) ||
-           order_covers(order, &own->known, cell);
+    if (!views_cover(world, warp, cell)) return false;
+    if (!warp->early && !cell->seen) { /* the next is often of the same */
+        own->behind_cluster = stamp->cluster;
+        own->behind_time = stamp->time;
+    }
+    return true;
 }
 
 static bool scopes_meet(const struct warp *warp, const struct stamp *stamp, unsigned strong) {
@@ -193,8 +216,14 @@ static void hear(struct world *world, const struct warp *warp, const struct stam
     const struct resident *r = resident_of(warp);
     uint32_t back = stamp->device == r->launch->grid.device->ordinal ? stamp->fence_gpu : stamp->fence_sys;
     if (!stamp->strong || !back) return;
-    order_learn(world, &r->warp_orders[warp->index].pending, stamp,
-                back == (uint32_t)MESSAGE_ALONE ? 0 : stamp->time - (back - 1));
+    struct warp_order *own = &r->warp_orders[warp->index];
+    uint64_t until = back == (uint32_t)MESSAGE_ALONE ? 0 : stamp->time - (back - 1);
+    if (own->heard_message == stamp->message && own->heard_cluster == stamp->cluster && until <= own->heard_until)
+        return;
+    order_learn(world, &own->pending, stamp, until);
+    own->heard_message = stamp->message;
+    own->heard_cluster = stamp->cluster;
+    own->heard_until = until;
 }
 
 static unsigned element_of(const struct warp *warp, unsigned bytes) {
@@ -272,7 +301,8 @@ bool order_load(struct world *world, struct warp *warp, const struct mapping *m,
     bool stale = reorders(world) && !own_words;
     if (!strong && (warp->early || order_is_early(warp))) early_read(world, warp, m->backing, at, bytes);
     for (unsigned done = 0; m->backing->cells && done < bytes; done += element)
-        if (!load_element(world, warp, m, at + done, to + done, element, strong, stale, fault)) return false;
+        if (is_touched(m->backing, at + done) &&
+            !load_element(world, warp, m, at + done, to + done, element, strong, stale, fault)) return false;
     if (order == ORDER_ACQUIRE || order == ORDER_ACQ_REL) order_fence(world, warp, ORDER_ACQUIRE, scope);
     return true;
 }
@@ -281,7 +311,7 @@ bool order_load(struct world *world, struct warp *warp, const struct mapping *m,
 bool order_may_store(struct world *world, struct warp *warp, struct backing *backing, const uint8_t *at,
                      const uint8_t *from, unsigned bytes, const struct stamp *stamp, struct fault *fault) {
     if (backing->early && !early_permit(world, backing, at, bytes, stamp->grid, fault)) return false;
-    if (!backing->cells || (from && memcmp(at, from, bytes) == 0)) return true;
+    if (!is_touched(backing, at) || (from && memcmp(at, from, bytes) == 0)) return true;
     for (const uint8_t *word = word_of(at); word < at + bytes; word += WORD) {
         const struct cell *cell = cell_at(backing, word);
         if (!cell->stamp.time || !(cell->bytes & bytes_in(word, at, bytes)) || is_behind(world, warp, cell)) continue;
@@ -294,7 +324,7 @@ bool order_may_store(struct world *world, struct warp *warp, struct backing *bac
 
 uint64_t order_open(const struct world *world, const struct warp *warp, const struct backing *backing,
                     const uint8_t *word, uint8_t bytes, const struct stamp *stamp) {
-    if (!backing->cells || !stamp->strong) return 0;
+    if (!stamp->strong || !is_touched(backing, word)) return 0;
     const struct cell *cell = cell_at(backing, word);
     if (!cell->stamp.time || (cell->bytes & bytes) != bytes || is_behind(world, warp, cell) ||
         !scopes_meet(warp, &cell->stamp, stamp->strong))
@@ -323,7 +353,7 @@ static void go_first(struct world *world, const struct backing *backing, const u
 bool order_is_first(struct world *world, struct warp *warp, const struct backing *backing, const uint8_t *at,
                     const uint8_t *from, unsigned bytes, const struct stamp *stamp) {
     if (!reorders(world) || bytes > element_of(warp, bytes)) return false;
-    uint64_t time = backing->cells ? cell_at(backing, at)->stamp.time : 0;
+    uint64_t time = is_touched(backing, at) ? cell_at(backing, at)->stamp.time : 0;
     for (const uint8_t *word = word_of(at); time && word < at + bytes; word += WORD)
         if (order_open(world, warp, backing, word, bytes_in(word, at, bytes), stamp) != time) return false;
     if (!time || world_below(world, FIRST_ONE_IN)) return false;
@@ -339,11 +369,11 @@ bool order_is_first(struct world *world, struct warp *warp, const struct backing
 /* Between its making and now another store has come that was not behind it: weak ones race. */
 static bool land_race(const struct cell *cell, const struct word *word) {
     const struct stamp *a = &cell->stamp, *b = &word->stamp;
+    if (a->time <= b->time || !(cell->bytes & word->bytes) || a->cluster == b->cluster) return false;
     bool same = true;
     for (unsigned i = 0; i < WORD; i++)
         same &= !(word->bytes >> i & 1) || word->at[i] == word->value[i];
     if (same) return false;
-    if (a->time <= b->time || !(cell->bytes & word->bytes) || a->cluster == b->cluster) return false;
     unsigned least = a->device == b->device ? SCOPE_GPU : SCOPE_SYS;
     return a->strong < least || b->strong < least;
 }
@@ -356,26 +386,36 @@ static bool may_go_first(const struct cell *cell, const struct word *word) {
            (cell->bytes & word->bytes) == word->bytes && (a->time > b->time || a->time == word->open);
 }
 
-bool order_land(struct world *world, const struct word *word) {
+static void fail_landing(struct world *world, const struct word *word, const struct cell *cell) {
     struct fault fault = {.code = RESULT_LAUNCH_FAILED};
     size_t capacity = sizeof fault.text;
-    const struct cell *cell = word->backing->cells ? cell_at(word->backing, word->at) : NULL;
-    const struct backing *backing = word->backing;
-    for (unsigned b = 0; backing->early && b < WORD; b++)
-        if (word->bytes >> b & 1 && !early_permit(world, backing, word->at + b, 1, word->stamp.grid, &fault)) {
-            text_add(fault.text, capacity, ": ");
-            add_writer(world, &word->stamp, fault.text, capacity);
-            world_fail(world, &fault);
-            break;
-        }
-    if (cell && land_race(cell, word) && !world->options.races_allowed) {
+    if (cell) {
         add_word(world, word->backing, word->at, fault.text, capacity);
         text_add(fault.text, capacity, " was written by ");
         add_writer(world, &word->stamp, fault.text, capacity);
         text_add(fault.text, capacity, "; it is not ordered with ");
         add_writer(world, &cell->stamp, fault.text, capacity);
-        world_fail(world, &fault);
+    } else {
+        for (unsigned b = 0; b < WORD && !fault.text[0]; b++)
+            if (word->bytes >> b & 1)
+                (void)early_permit(world, word->backing, word->at + b, 1, word->stamp.grid, &fault);
+        text_add(fault.text, capacity, ": ");
+        add_writer(world, &word->stamp, fault.text, capacity);
     }
+    world_fail(world, &fault);
+}
+
+static bool comes_too_late(const struct world *world, const struct word *word) {
+    for (unsigned b = 0; b < WORD; b++)
+        if (word->bytes >> b & 1 && !early_permit(world, word->backing, word->at + b, 1, word->stamp.grid, NULL))
+            return true;
+    return false;
+}
+
+bool order_land(struct world *world, const struct word *word) {
+    const struct cell *cell = is_touched(word->backing, word->at) ? cell_at(word->backing, word->at) : NULL;
+    if (word->backing->early && comes_too_late(world, word)) fail_landing(world, word, NULL);
+    if (cell && land_race(cell, word) && !world->options.races_allowed) fail_landing(world, word, cell);
     if (cell && reorders(world) && may_go_first(cell, word) && world_below(world, FIRST_ONE_IN) == 0) {
         go_first(world, word->backing, word->at, word->value, word->bytes, &word->stamp);
         return false;
@@ -406,7 +446,7 @@ bool order_atomic(struct world *world, struct warp *warp, unsigned thread, struc
         order_stamp(world, warp, thread, order == ORDER_WEAK ? ORDER_RELAXED : order,
                     scope == SCOPE_NONE ? SCOPE_GPU : scope);
     if (!order_may_store(world, warp, backing, at, NULL, bytes, &stamp, fault)) return false;
-    if (backing->cells) {
+    if (is_touched(backing, at)) {
         const struct cell *cell = cell_at(backing, at);
         if (cell->stamp.time) {
             hear(world, warp, &cell->stamp);

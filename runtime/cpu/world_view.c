@@ -40,6 +40,7 @@ static unsigned place(const struct view *view, uint64_t key) {
 
 bool view_knows(const struct view *view, uint64_t key, uint64_t time) {
     if (view->all) return true;
+    if (!view->count) return false;
     unsigned i = place(view, key);
     return i < view->count && view->at[i].key == key && view->at[i].until >= time;
 }
