@@ -270,6 +270,7 @@ int sync_warp_gone(struct exec *x); /* the warp is done: barriers may open */
 void sync_pass(struct exec *x);     /* the warp, parked as a whole, goes on */
 void sync_resume(struct exec *x);   /* likewise, and it was held at a barrier */
 void group_add(struct exec *x, u32 pc, u32 mask);
+void sync_describe(const struct exec *x, char *text, size_t capacity); /* who is missing at its barrier */
 
 /* bar and barrier.cta: op->sub; a: barrier, b: threads (NO_OPERAND: all), c: predicate, d: result */
 enum barrier_kind { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };

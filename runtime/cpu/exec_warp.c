@@ -217,6 +217,7 @@ void warp_describe(const struct warp *warp, char *text, size_t capacity) {
                     x->parked[i].lanes, x->at_barrier ? 0 : x->parked[i].members & ~x->parked[i].lanes);
         exec_append_place(x, x->parked[i].pc, text, capacity);
     }
+    sync_describe(x, text, capacity);
     registers_describe(x, text, capacity);
     wgmma_describe(x, text, capacity);
     if (warp->state != WARP_READY) return;

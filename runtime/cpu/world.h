@@ -509,4 +509,8 @@ void host_between_rounds(struct world *world, uint64_t *since);
 /* world_report.c: who waits for what; into text, of `capacity` bytes. */
 void report_no_progress(const struct world *world, const char *headline, char *text, size_t capacity);
 
+/* world_writers.c: "; could still be written by kernel ..." of a word, appended. */
+void report_writers(const struct world *world, const struct mapping *mapping, uint64_t address, char *text,
+                    size_t capacity);
+
 #endif

@@ -153,6 +153,9 @@ bool order_load(struct world *world, struct warp *warp, const struct mapping *m,
 /* An atomic is about to change the bytes. false: a race. */
 bool order_atomic(struct world *world, struct warp *warp, unsigned thread, struct backing *backing, const uint8_t *at,
                   unsigned bytes, enum order order, enum scope scope, struct fault *fault);
+/* "; last written by ..." of the word, appended where that is known. */
+void order_add_last(const struct world *world, const struct backing *backing, const uint8_t *at, char *text,
+                    size_t capacity);
 /* "KERNEL, PLACE [device 0, grid 3, thread 5 of its CTA]", appended. */
 void order_add_access(const struct world *world, uint32_t grid, uint32_t pc, char *text, size_t capacity);
 

@@ -182,6 +182,13 @@ static void add_writer(const struct world *world, const struct stamp *stamp, cha
     text_add(text, capacity, ", thread %u of its CTA", stamp->thread % CTA_THREADS);
 }
 
+void order_add_last(const struct world *world, const struct backing *backing, const uint8_t *at, char *text,
+                    size_t capacity) {
+    if (!is_touched(backing, at) || !cell_at(backing, at)->stamp.time) return;
+    text_add(text, capacity, "; last written by ");
+    add_writer(world, &cell_at(backing, at)->stamp, text, capacity);
+}
+
 static void add_word(const struct world *world, const struct backing *backing, const uint8_t *at, char *text,
                      size_t capacity) {
     const struct mapping *m = memory_at(world, (uint64_t)(uintptr_t)at);
