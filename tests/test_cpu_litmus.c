@@ -1,5 +1,5 @@
-/* test_cpu_litmus.c - what the adversary lets threads see of each other's strong accesses to global memory: litmus tests
- * of the PTX memory model, between warps of a CTA, CTAs of a device and devices.
+/* test_cpu_litmus.c - what the adversary lets threads see of each other's strong accesses to global memory: litmus
+ * tests of the PTX memory model, between warps of a CTA, CTAs of a device and devices.
  *
  * What the model forbids is never seen; what it permits and this device models is seen under one of the seeds; what it
  * permits and this device does not model (loads are never late, and a device's threads agree on what one of them has
@@ -15,8 +15,8 @@ static const struct {
     const char *scope, *name;
 } places[] = {{WARPS, "cta", "warps of a CTA"}, {CTAS, "gpu", "CTAs of a device"}, {DEVICES, "sys", "devices"}};
 
-/* X, Y: words, at 0 before; Z: one more beside X; u, v: what the thread has seen, 9 unless it writes them; $S: the scope
- * of the place. outcome: u and v of thread 0, of thread 1, ..., then X and Y in the end; '.': any. */
+/* X, Y: words, at 0 before; Z: one more beside X; u, v: what the thread has seen, 9 unless it writes them; $S: the
+ * scope of the place. outcome: u and v of thread 0, of thread 1, ..., then X and Y in the end; '.': any. */
 struct litmus {
     const char *name;
     const char *bodies[THREADS];
@@ -235,7 +235,7 @@ static void run(const char *text, const struct litmus *l, enum place place, cons
         return;
     }
     for (unsigned n = 0; n < threads; n++) {
-        on((int)(n % devices));
+        on((int)n); /* as many devices as threads */
         launch(function_of_text(text, "f"), 1, 32, NULL, false, m->places, n, 0, 0);
     }
     for (unsigned d = 0; d < devices; d++) {

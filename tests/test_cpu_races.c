@@ -14,30 +14,29 @@
 
 static const char kernels[] = PTX_HEAD
     /* the data A, then the flag B */
-    KERNEL("tell", "@q exit; st.global.u32 [A], 7; st.relaxed.sys.global.u32 [B], 1;") KERNEL(
-        "tell_released", "@q exit; st.global.u32 [A], 7; st.release.sys.global.u32 [B], 1;")
-        KERNEL("tell_gpu", "@q exit; st.global.u32 [A], 7; st.release.gpu.global.u32 [B], 1;") KERNEL(
-            "tell_self", "@q exit; st.relaxed.sys.global.u32 [B], 7;")
+    KERNEL("tell", "@q exit; st.global.u32 [A], 7; st.relaxed.sys.global.u32 [B], 1;")
+        KERNEL("tell_released", "@q exit; st.global.u32 [A], 7; st.release.sys.global.u32 [B], 1;")
+            KERNEL("tell_gpu", "@q exit; st.global.u32 [A], 7; st.release.gpu.global.u32 [B], 1;")
+                KERNEL("tell_self", "@q exit; st.relaxed.sys.global.u32 [B], 7;")
     /* waits for B, then C = A */
-    KERNEL("hear", "@q exit; " POLL("ld.relaxed.sys.global.u32") "ld.global.u32 v, [A]; st.global.u32 [C], v;")
-        KERNEL("hear_acquired",
-               "@q exit; " POLL("ld.acquire.sys.global.u32") "ld.global.u32 v, [A]; st.global.u32 [C], v;")
-            KERNEL("hear_gpu", "@q exit; " POLL("ld.acquire.gpu.global.u32") "ld.global.u32 v, [A]; st.global.u32 "
-                                                                             "[C], v;")
-                KERNEL("hear_self", "@q exit; " POLL("ld.volatile.global.u32") "ld.global.u32 v, [B]; "
-                                                                               "st.global.u32 [C], v;")
-                    KERNEL("hear_weak", "@q exit; " POLL("ld.global.u32"))
+    KERNEL("hear", "@q exit; " POLL("ld.relaxed.sys.global.u32") "ld.global.u32 v, [A]; st.global.u32 [C], v;") KERNEL(
+        "hear_acquired", "@q exit; " POLL("ld.acquire.sys.global.u32") "ld.global.u32 v, [A]; st.global.u32 [C], v;")
+        KERNEL("hear_gpu", "@q exit; " POLL("ld.acquire.gpu.global.u32") "ld.global.u32 v, [A]; st.global.u32 "
+                                                                         "[C], v;")
+            KERNEL("hear_self", "@q exit; " POLL("ld.volatile.global.u32") "ld.global.u32 v, [B]; "
+                                                                           "st.global.u32 [C], v;")
+                KERNEL("hear_weak", "@q exit; " POLL("ld.global.u32"))
     /* A = 7; A = 8 */
     KERNEL("writes", "@q exit; griddepcontrol.launch_dependents;" LATER "st.global.u32 [A], x;")
         KERNEL("writes_long", "@q exit; st.global.u32 [A], x;" LATER)
-        KERNEL("writes_other", "@q exit; st.global.u32 [A], 8;") KERNEL(
-            "atomic", "@q exit; red.relaxed.gpu.global.add.u32 [A], 1;")
+            KERNEL("writes_other", "@q exit; st.global.u32 [A], 8;")
+                KERNEL("atomic", "@q exit; red.relaxed.gpu.global.add.u32 [A], 1;")
     /* C = A: before the wait, behind it, by asynchronous copies that are begun before it */
-    KERNEL("reads", "@q exit; ld.global.u32 v, [A]; griddepcontrol.wait; st.global.u32 [C], v;") KERNEL(
-        "waits", "griddepcontrol.wait; @q exit; ld.global.u32 v, [A]; st.global.u32 [C], v;")
-        KERNEL("never_waits", "@q exit; ld.global.u32 v, [A]; st.global.u32 [C], v;")
-            KERNEL("one_waits", "@q bra M; griddepcontrol.wait; M: bar.sync 0; setp.ne.u32 q, t, 32; @q exit; "
-                                "ld.global.u32 v, [A]; st.global.u32 [C], v;")
+    KERNEL("reads", "@q exit; ld.global.u32 v, [A]; griddepcontrol.wait; st.global.u32 [C], v;")
+        KERNEL("waits", "griddepcontrol.wait; @q exit; ld.global.u32 v, [A]; st.global.u32 [C], v;")
+            KERNEL("never_waits", "@q exit; ld.global.u32 v, [A]; st.global.u32 [C], v;") KERNEL(
+                "one_waits", "@q bra M; griddepcontrol.wait; M: bar.sync 0; setp.ne.u32 q, t, 32; @q exit; "
+                             "ld.global.u32 v, [A]; st.global.u32 [C], v;")
                 KERNEL("copies", "@q exit; cp.async.ca.shared.global [s], [A], 4; cp.async.wait_all; "
                                  "griddepcontrol.wait; ld.shared.u32 v, [s]; st.global.u32 [C], v;")
                     KERNEL("bulk", "@q exit; mbarrier.init.shared.b64 [m], 1; "
@@ -113,8 +112,8 @@ START_TEST(accesses_that_nothing_orders_are_a_race_and_both_are_named) {
         const char *says[8];
     } cases[] = {
         {{"tell", "hear", false},
-         {"data race", "kernel tell, PTX line", "`st.global.u32 [A], 7;`", "the weak store",
-          "kernel hear, PTX line", "`ld.global.u32 v, [A];`", "this weak load is not behind it"}},
+         {"data race", "kernel tell, PTX line", "`st.global.u32 [A], 7;`", "the weak store", "kernel hear, PTX line",
+          "`ld.global.u32 v, [A];`", "this weak load is not behind it"}},
         {{"tell", "hear", true}, {"data race", "`st.global.u32 [A], 7;`", "`ld.global.u32 v, [A];`"}},
         {{"tell", "hear_acquired", true}, {"data race", "`st.global.u32 [A], 7;`", "`ld.global.u32 v, [A];`"}},
         {{"tell_released", "hear", true}, {"data race", "`st.global.u32 [A], 7;`", "`ld.global.u32 v, [A];`"}},
@@ -206,8 +205,7 @@ END_TEST
 enum { SEEDS_OF_A_PAIR = 40 };
 
 /* `writes`, then the dependent; captured: as a graph. What the wait for both gives. */
-static cu_result run_dependent(const char *dependent, bool captured, const dcpkcpu_options *options,
-                               uint32_t *result) {
+static cu_result run_dependent(const char *dependent, bool captured, const dcpkcpu_options *options, uint32_t *result) {
     machine_with(*options);
     cu_stream stream = new_stream();
     cu_ptr at = words(192, 5);

@@ -8,12 +8,14 @@
     "ld.param.u64 A, [a]; ld.param.u64 B, [b]; ld.param.u64 C, [c]; ld.param.u64 D, [d];\n"                            \
     "mov.u32 t, %tid.x; shr.u32 w, t, 5; mov.u32 m, bar;\n" body "\nret; }\n"
 
-static const char kernels[] = PTX_HEAD ".visible .global .align 8 .b32 signal[4];\n.visible .global .align 8 .b64 table[2];\n" KERNEL(
-    "poll", "griddepcontrol.launch_dependents; P: ld.relaxed.sys.global.u32 u, [A]; setp.lt.u32 p, u, 2; @p bra P;")
-    KERNEL("store", "griddepcontrol.wait; st.relaxed.sys.global.u32 [A], 1;") KERNEL(
-        "store_twice", "st.relaxed.sys.global.u32 [A], 1; fence.acq_rel.sys; st.relaxed.sys.global.u32 [B], 1;")
-        KERNEL("store_by_table", "ld.global.u64 A, [A+16]; st.relaxed.sys.global.u32 [A], 1;")
-    KERNEL("poll_signal", "mov.u64 A, signal; P: ld.relaxed.sys.global.u32 u, [A+4]; setp.eq.u32 p, u, 0; @p bra P;")
+static const char kernels[] =
+    PTX_HEAD ".visible .global .align 8 .b32 signal[4];\n.visible .global .align 8 .b64 table[2];\n" KERNEL(
+        "poll", "griddepcontrol.launch_dependents; P: ld.relaxed.sys.global.u32 u, [A]; setp.lt.u32 p, u, 2; @p bra P;")
+        KERNEL("store", "griddepcontrol.wait; st.relaxed.sys.global.u32 [A], 1;") KERNEL(
+            "store_twice", "st.relaxed.sys.global.u32 [A], 1; fence.acq_rel.sys; st.relaxed.sys.global.u32 [B], 1;")
+            KERNEL("store_by_table", "ld.global.u64 A, [A+16]; st.relaxed.sys.global.u32 [A], 1;")
+                KERNEL("poll_signal",
+                       "mov.u64 A, signal; P: ld.relaxed.sys.global.u32 u, [A+4]; setp.eq.u32 p, u, 0; @p bra P;")
     /* by two tables */
     KERNEL("poll_deep", "ld.global.u64 A, [A]; ld.global.u64 A, [A]; P: ld.relaxed.sys.global.u32 u, [A]; setp.eq.u32 "
                         "p, u, 0; @p bra P;")
@@ -99,16 +101,16 @@ START_TEST(variables_count_and_nobody_is_said_where_no_kernel_has_the_address) {
     machine_with(fair(1, 2));
     launch(on_device(0, "poll_signal"), 1, 32, NULL, false, 0, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
-    report_says((const char *[]){"polls 0x", "by kernel poll_signal of device 0, grid 1, by its module's variable signal",
-                                 NULL});
+    report_says((const char *[]){"polls 0x",
+                                 "by kernel poll_signal of device 0, grid 1, by its module's variable signal", NULL});
     machine_with(fair(1, 2));
     cu_ptr at = words(16, 0), one = words(2, 0), two = words(2, 0);
     OK(cpu_copy_to_device(one, &at, 8));
     OK(cpu_copy_to_device(two, &one, 8));
     launch(on_device(0, "poll_deep"), 1, 32, NULL, false, two, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
-    report_says((const char *[]){"could still be written by nobody: no kernel that runs or is to come has an address",
-                                 NULL});
+    report_says(
+        (const char *[]){"could still be written by nobody: no kernel that runs or is to come has an address", NULL});
 }
 END_TEST
 
@@ -128,8 +130,8 @@ START_TEST(at_a_barrier_it_is_said_who_has_not_come) {
     machine_with(fair(1, 2));
     launch(on_device(0, "astray"), 1, 96, NULL, false, 0, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
-    report_says((const char *[]){"deadlock", "at barrier 1 64 of 96 threads have come", "not here: warps 1 (at barrier 2)",
-                                 NULL});
+    report_says((const char *[]){"deadlock", "at barrier 1 64 of 96 threads have come",
+                                 "not here: warps 1 (at barrier 2)", NULL});
 }
 END_TEST
 

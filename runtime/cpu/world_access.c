@@ -113,7 +113,8 @@ static bool store_multicast(struct world *world, struct warp *warp, unsigned thr
         reached |= UINT32_C(1) << part->device;
         uint8_t *at = part->backing->memory + part->backing_offset + (offset - part->offset);
         written_put(part->backing, at, bytes, true);
-        if (world->order.on && !order_may_store(world, warp, part->backing, at, from, bytes, &stamp, fault)) return false;
+        if (world->order.on && !order_may_store(world, warp, part->backing, at, from, bytes, &stamp, fault))
+            return false;
         if (world->late >> device->ordinal & 1) {
             if (!wire_send(world, resident_of(warp), thread, part->backing, at, from, bytes, true, &stamp, fault))
                 return false;

@@ -186,8 +186,8 @@ bool order_resident(struct world *world, struct resident *resident, const struct
     struct causality *order = &world->order;
     if (!order->on) return true;
     resident->warp_orders = calloc(resident->launch->warps, sizeof *resident->warp_orders);
-    resident->cluster_order = first && first != resident ? first->cluster_order
-                                                         : calloc(1, sizeof *resident->cluster_order);
+    resident->cluster_order =
+        first && first != resident ? first->cluster_order : calloc(1, sizeof *resident->cluster_order);
     if (!resident->warp_orders || !resident->cluster_order) return false;
     if (!resident->cluster_order->users++) resident->cluster_order->uid = ++order->clusters;
     return true;

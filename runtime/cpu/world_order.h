@@ -20,7 +20,7 @@ struct view {
     bool all; /* out of memory: everything is taken to be known */
 };
 
-struct stamp { /* of a store */
+struct stamp {     /* of a store */
     uint64_t time; /* 0: none, or the host */
     uint32_t grid, cluster, pc, message;
     uint32_t fence_gpu, fence_sys; /* how long before it the last release of that scope was, 0: none; + 1 */
@@ -28,11 +28,11 @@ struct stamp { /* of a store */
     uint8_t device, strong;        /* strong: enum scope, 0: weak */
 };
 
-struct cell { /* of an aligned word */
+struct cell {                   /* of an aligned word */
     struct stamp stamp, before; /* before: of what was there before */
-    uint64_t seen_time; /* when a strong load first saw the store */
-    uint32_t old, seen; /* what was there before; mask of devices whose strong loads have seen the store */
-    uint8_t bytes;      /* mask of those that the store wrote */
+    uint64_t seen_time;         /* when a strong load first saw the store */
+    uint32_t old, seen;         /* what was there before; mask of devices whose strong loads have seen the store */
+    uint8_t bytes;              /* mask of those that the store wrote */
 };
 
 struct cluster_order { /* of the CTAs that started together */
@@ -52,7 +52,7 @@ struct warp_order {
     uint64_t behind_time, heard_until;
 };
 
-struct grid_order { /* by grid id */
+struct grid_order {                /* by grid id */
     const struct ptx_function *fn; /* NULL: unloaded */
     uint64_t completed;            /* as which of its device's, from 1; 0: not yet */
     int device;
@@ -67,7 +67,6 @@ struct launch_order {
 };
 
 enum { NO_MESSAGE = 0, NO_WARP = -1 };
-
 
 struct causality {
     bool on;
@@ -86,7 +85,7 @@ bool view_knows(const struct view *view, uint64_t key, uint64_t time);
 void view_learn(struct view *view, uint64_t key, uint64_t until);
 void view_join(struct view *view, const struct view *other);
 uint64_t key_device(int device);
-uint64_t key_observed(int device); /* what its strong loads have seen */
+uint64_t key_observed(int device);                     /* what its strong loads have seen */
 uint64_t key_cluster(uint32_t grid, uint32_t cluster); /* cluster 0: all of the grid */
 
 struct backing;
@@ -116,7 +115,8 @@ void order_cta_ends(struct world *world, struct resident *resident);
 void order_wait(struct world *world, struct warp *warp);
 void order_fence(struct world *world, struct warp *warp, enum order order, enum scope scope);
 void order_barrier(struct world *world, struct warp *warp, bool whole_cta);
-/* What a warp knows by its grid alone; NO_WARP: who has not waited. The message of its strong stores behind its last release. */
+/* What a warp knows by its grid alone; NO_WARP: who has not waited. The message of its strong stores behind its last
+ * release. */
 const struct view *order_base(const struct world *world, const struct resident *resident, int warp);
 uint32_t order_message(struct world *world, const struct resident *resident, unsigned warp);
 /* A message of two; a store's, whose cluster and device said it at the moment `until`; 0: the message alone. */

@@ -38,8 +38,8 @@ static bool is_touched(const struct backing *backing, const uint8_t *at) {
 /* Memory of the host is written by the host unseen. */
 static bool have_cells(struct backing *backing) {
     if (backing->cells || backing->owner == HOST_MEMORY) return backing->cells != NULL;
-    void *at = mmap(NULL, cells_bytes(backing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                    0);
+    void *at =
+        mmap(NULL, cells_bytes(backing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) return false;
     backing->touched = calloc(backing->bytes / BLOCK + 1, 1);
     if (backing->touched)
@@ -161,9 +161,9 @@ static bool is_behind(const struct world *world, const struct warp *warp, const 
 
 static bool scopes_meet(const struct warp *warp, const struct stamp *stamp, unsigned strong) {
     const struct resident *r = resident_of(warp);
-    unsigned least = stamp->cluster == r->cluster_order->uid                 ? SCOPE_CTA
+    unsigned least = stamp->cluster == r->cluster_order->uid            ? SCOPE_CTA
                      : stamp->device == r->launch->grid.device->ordinal ? SCOPE_GPU
-                                                                             : SCOPE_SYS;
+                                                                        : SCOPE_SYS;
     return stamp->strong >= least && strong >= least;
 }
 
@@ -309,7 +309,8 @@ bool order_load(struct world *world, struct warp *warp, const struct mapping *m,
     if (!strong && (warp->early || order_is_early(warp))) early_read(world, warp, m->backing, at, bytes);
     for (unsigned done = 0; m->backing->cells && done < bytes; done += element)
         if (is_touched(m->backing, at + done) &&
-            !load_element(world, warp, m, at + done, to + done, element, strong, stale, fault)) return false;
+            !load_element(world, warp, m, at + done, to + done, element, strong, stale, fault))
+            return false;
     if (order == ORDER_ACQUIRE || order == ORDER_ACQ_REL) order_fence(world, warp, ORDER_ACQUIRE, scope);
     return true;
 }
@@ -449,9 +450,8 @@ static void go_on(struct world *world, struct stamp *stamp, const struct stamp *
 
 bool order_atomic(struct world *world, struct warp *warp, unsigned thread, struct backing *backing, const uint8_t *at,
                   unsigned bytes, enum order order, enum scope scope, struct fault *fault) {
-    struct stamp stamp =
-        order_stamp(world, warp, thread, order == ORDER_WEAK ? ORDER_RELAXED : order,
-                    scope == SCOPE_NONE ? SCOPE_GPU : scope);
+    struct stamp stamp = order_stamp(world, warp, thread, order == ORDER_WEAK ? ORDER_RELAXED : order,
+                                     scope == SCOPE_NONE ? SCOPE_GPU : scope);
     if (!order_may_store(world, warp, backing, at, NULL, bytes, &stamp, fault)) return false;
     if (is_touched(backing, at)) {
         const struct cell *cell = cell_at(backing, at);

@@ -1,9 +1,10 @@
 /* world_wire.c - stores on their way to another device, or to other CTAs of the same: words that land one by one, late
  * and out of order.
  *
- * Owns struct wire. Kept: the order of one CTA's stores to one word, elements of more than a word, what a fence has ordered (it lands
- * them), and completion (a grid is complete when its last word has landed). Everything else lands in any order, after 0 to
- * store_delay rounds, or when a test lets go of it. May not know streams; tells world_grid.c of every landing. */
+ * Owns struct wire. Kept: the order of one CTA's stores to one word, elements of more than a word, what a fence has
+ * ordered (it lands them), and completion (a grid is complete when its last word has landed). Everything else lands in
+ * any order, after 0 to store_delay rounds, or when a test lets go of it. May not know streams; tells world_grid.c of
+ * every landing. */
 #include "runtime/cpu/world.h"
 
 #include <stdlib.h>
@@ -262,7 +263,8 @@ static bool out_of_memory(struct fault *fault) {
 
 /* Words of one element land together, none before older ones of the same CTA to its place. */
 static uint64_t draw_due(struct world *world, const struct word *draft, unsigned element) {
-    uint64_t due = world->turn + draw_delay(world, draft->backing->owner == draft->source->launch->grid.device->ordinal);
+    uint64_t due =
+        world->turn + draw_delay(world, draft->backing->owner == draft->source->launch->grid.device->ordinal);
     struct word word = *draft;
     for (unsigned done = 0; done == 0 || done < element; done += 4, word.at += 4) {
         unsigned count = 0;
@@ -294,7 +296,8 @@ bool wire_send(struct world *world, struct resident *source, unsigned thread, st
         draft.bytes = (uint8_t)(((1u << count) - 1) << in_word);
         draft.joined = element > 4 && done % element;
         draft.element = element > 4;
-        if (stamp) draft.open = order_open(world, source->cta.warps[thread / WARP], backing, draft.at, draft.bytes, stamp);
+        if (stamp)
+            draft.open = order_open(world, source->cta.warps[thread / WARP], backing, draft.at, draft.bytes, stamp);
         if (!held && !draft.joined) due = draw_due(world, &draft, element);
         if (!send_word(world, &draft, held, due)) return out_of_memory(fault);
         done += count;

@@ -129,6 +129,7 @@ void report_writers(const struct world *world, const struct mapping *mapping, ui
         consider_device(&s, &world->devices[d]);
     if (s.found > MOST_WRITERS) text_add(text, capacity, "; and %u more", s.found - MOST_WRITERS);
     if (!s.found)
-        text_add(text, capacity, " nobody: no kernel that runs or is to come has an address of that allocation among "
-                                 "its parameters and variables");
+        text_add(text, capacity,
+                 " nobody: no kernel that runs or is to come has an address of that allocation among "
+                 "its parameters and variables");
 }
