@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY_ALIKE = 512, OWN_LONGEST = 12 /* 2^ turns */ };
+enum { MANY_ALIKE = 128, OWN_LONGEST = 12 /* 2^ turns */ };
 
 static int *empty_buckets(unsigned count) {
     int *buckets = malloc(count * sizeof *buckets);
