@@ -58,9 +58,9 @@ typedef struct dcpkcpu_options {
     int32_t trace;            /* 1: log launches, starts and ends of grids to stderr */
     uint64_t max_rounds; /* a call that waits gives up after this many rounds, whatever still changes in memory; 0, the
                             default: 4e9 rounds or 10 minutes of real time */
-    int32_t memory_checker; /* enum dcpkcpu_checker; default 0 */
-    int32_t races_allowed;  /* adversary and memory checker: 1: data races of global memory, and reads before
-                               griddepcontrol.wait of what the kernel before writes, are not faults; default 0 */
+    int32_t memory_checker;   /* enum dcpkcpu_checker; default 0 */
+    int32_t races_allowed;    /* adversary and memory checker: 1: data races of global memory, and reads before
+                                 griddepcontrol.wait of what the kernel before writes, are not faults; default 0 */
     int32_t stores_untracked; /* likewise: 1: who knows of which store is not kept: such races are not found, loads
                                  never get what a store has replaced, stores within a device are never late. A run of
                                  the adversary takes about two thirds of the time; default 0 */
@@ -68,7 +68,8 @@ typedef struct dcpkcpu_options {
 
 /* Resets every device: all memory, modules and streams of a former life are gone. Call it before cuInit, or
  * between tests when nothing is in use. Environment DCPK_CPU_SEED, DCPK_CPU_DEVICES and DCPK_CPU_SMS, read
- * at cuInit, stand in where this was never called (DCPK_CPU_CHECK: also where it leaves memory_checker 0). Returns 0, or -1 for values out of range. */
+ * at cuInit, stand in where this was never called (DCPK_CPU_CHECK: also where it leaves memory_checker 0). Returns 0,
+ * or -1 for values out of range. */
 DCPK_API int dcpkcpu_configure(const dcpkcpu_options *options);
 
 /* The last fault or load error in full: kind, kernel, template file:line, PTX line and text, thread, address,

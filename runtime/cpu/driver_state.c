@@ -53,7 +53,8 @@ static bool checker_from_environment(dcpkcpu_options *options) {
 static bool options_from_environment(dcpkcpu_options *options) {
     uint64_t devices = (uint64_t)options->devices, sms = (uint64_t)options->sms;
     bool seeded = false, given;
-    bool good = checker_from_environment(options) && read_number("DCPK_CPU_SEED", 0, UINT64_MAX, &options->seed, &seeded) &&
+    bool good = checker_from_environment(options) &&
+                read_number("DCPK_CPU_SEED", 0, UINT64_MAX, &options->seed, &seeded) &&
                 read_number("DCPK_CPU_DEVICES", 1, MAX_DEVICES, &devices, &given) &&
                 read_number("DCPK_CPU_SMS", 1, 1024, &sms, &given);
     options->devices = (int32_t)devices;

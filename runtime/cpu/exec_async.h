@@ -14,12 +14,12 @@
 enum { COUNT_MOST = (1 << 20) - 1, UNIT = 16, BARRIER_BYTES = 8, ROW_MOST = 2048, DIMENSIONS = 5 };
 
 struct mbarrier {
-    u32 offset;            /* in shared memory */
-    u32 expected, pending; /* arrivals of a phase; those still to come in this one */
-    s32 tx;                /* bytes still to come in this phase */
-    u32 flying;            /* bulk loads on their way that complete here */
-    u32 waiters;           /* warps whose last wait here found the phase incomplete */
-    u64 phase;             /* phases completed */
+    u32 offset;                     /* in shared memory */
+    u32 expected, pending;          /* arrivals of a phase; those still to come in this one */
+    s32 tx;                         /* bytes still to come in this phase */
+    u32 flying;                     /* bulk loads on their way that complete here */
+    u32 waiters;                    /* warps whose last wait here found the phase incomplete */
+    u64 phase;                      /* phases completed */
     struct clocks *arriving, *over; /* the memory checker's: what arrivals of this phase, of former ones brought */
 };
 

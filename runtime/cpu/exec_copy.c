@@ -159,8 +159,7 @@ static bool take_off(struct exec *x, struct copy *copy) {
     struct cta *cta = x->warp->cta;
     if (cta->copies && !copies_permit(x, copy->lane, 1u << copy->lane, copy->to, copy->bytes, ACCESS_WRITE))
         return false;
-    if (x->checker &&
-        !check_async(x, &x->code->ops[copy->pc], copy->lane, cta, copy->to, copy->bytes, ACCESS_WRITE))
+    if (x->checker && !check_async(x, &x->code->ops[copy->pc], copy->lane, cta, copy->to, copy->bytes, ACCESS_WRITE))
         return false;
     copy->due = world_chance(x->world, 4);
     if (!copies_track(x, copy)) {

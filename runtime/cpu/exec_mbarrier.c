@@ -297,10 +297,10 @@ static void describe_others(const struct exec *x, char *text, size_t capacity) {
         if (cta->warps[w]->state == WARP_DONE) continue;
         if (warp_awaits(cta->warps[w]) == x->await_offset + SHARED_BASE) continue;
         exec_append(text, capacity, "%s%u%s", count++ ? ", " : "; could still arrive, of its CTA: warps ", w,
-                    y->at_barrier                   ? " (at a barrier)"
-                    : warp_awaits(cta->warps[w])    ? " (at another mbarrier)"
+                    y->at_barrier                               ? " (at a barrier)"
+                    : warp_awaits(cta->warps[w])                ? " (at another mbarrier)"
                     : cta->warps[w]->state == WARP_AT_GRID_WAIT ? " (in griddepcontrol.wait)"
-                                                    : "");
+                                                                : "");
     }
     if (!count)
         exec_append(text, capacity, "; nobody of its CTA could still arrive%s",

@@ -416,8 +416,7 @@ int op_prefetch(struct exec *x, const struct op *o, u32 m) {
         enum space space = o->space == SPACE_GENERIC ? space_of(&address[l]) : o->space;
         x->fault_lane = l;
         if (space == SPACE_GLOBAL || space == SPACE_CONST) {
-            if (!world_reach(x->world, x->warp, address[l], 1, false, x->fault))
-                return RUN_FAULT;
+            if (!world_reach(x->world, x->warp, address[l], 1, false, x->fault)) return RUN_FAULT;
         } else if (!window_at(x, l, space, address[l], 1, ACCESS_NONE)) {
             return RUN_FAULT;
         }

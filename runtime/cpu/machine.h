@@ -104,9 +104,9 @@ struct warp { /* created and freed by the exec half */
     bool progressed; /* set by exec at: store that changes memory, atomic that changes memory, barrier passed, exit;
                         world clears it */
     bool read_timer; /* set at each globaltimer/clock read; world clears it */
-    bool told;       /* others may go on because of this warp: it fenced, opened a barrier, or (set by exec) arrived at an
-                        mbarrier; world clears it */
-    uint32_t pc;     /* set by exec before accesses of global memory: the operation */
+    bool told;   /* others may go on because of this warp: it fenced, opened a barrier, or (set by exec) arrived at an
+                    mbarrier; world clears it */
+    uint32_t pc; /* set by exec before accesses of global memory: the operation */
     uint8_t element; /* likewise: bytes that move as one, 0: not known */
     bool early;      /* likewise: an asynchronous copy moves, begun before griddepcontrol.wait */
     void *exec;      /* exec half's own: pcs, masks, registers */

@@ -41,9 +41,9 @@ struct backing {
     uint64_t bytes;
     int owner; /* device, or HOST_MEMORY */
     bool live;
-    unsigned pending; /* words on their way here */
-    uint8_t *written; /* a bit a byte: somebody has written it; NULL: not kept (world_written.c) */
-    uint64_t *input;  /* of 16 bytes: who reads them as an input; NULL: nobody does */
+    unsigned pending;   /* words on their way here */
+    uint8_t *written;   /* a bit a byte: somebody has written it; NULL: not kept (world_written.c) */
+    uint64_t *input;    /* of 16 bytes: who reads them as an input; NULL: nobody does */
     struct cell *cells; /* of a word: who wrote it last (world_race.c); NULL: no kernel has, or nobody asks */
     uint8_t *touched;   /* with them: of 256 bytes: whether a kernel has written there */
     uint64_t *early;    /* of 16 bytes: who read them before its griddepcontrol.wait (world_early.c); NULL: nobody */
@@ -181,7 +181,7 @@ struct event {
     unsigned users;    /* ops and nodes that name it */
     bool destroyed, no_timing;
     int device;
-    uint32_t message; /* what its recording knew */
+    uint32_t message;  /* what its recording knew */
     struct mark *mark; /* driver_capture.c: it was last recorded in a capture; NULL: it was not */
 };
 
@@ -300,8 +300,8 @@ struct world {
     char report[sizeof(((struct fault *)0)->text)];
     dcpkcpu_counters counters;
     uint64_t grid_serial, library_serial, capture_serial, thread_serial;
-    bool delayed;             /* some op waits for a drawn round */
-    struct capture *captures; /* under way; driver_capture.c */
+    bool delayed;                /* some op waits for a drawn round */
+    struct capture *captures;    /* under way; driver_capture.c */
     struct user_object *dropped; /* whose owners hear of it as the call ends; driver_object.c */
 };
 
@@ -351,8 +351,8 @@ void written_begin(const struct world *world, struct backing *backing);
 void written_end(struct backing *backing);
 void written_put(const struct backing *backing, const uint8_t *at, uint64_t bytes, bool written);
 /* Bytes were copied: they are as written as their source; from NULL: written by the host. */
-void written_copy(const struct backing *to, const uint8_t *at, const struct backing *from,
-                  const uint8_t *source, uint64_t bytes);
+void written_copy(const struct backing *to, const uint8_t *at, const struct backing *from, const uint8_t *source,
+                  uint64_t bytes);
 /* Whether a kernel may write the bytes, where backing->input is kept; false: fault. */
 bool written_permit(const struct world *world, const struct backing *backing, const struct mapping *mapping,
                     uint64_t address, unsigned bytes, struct fault *fault);

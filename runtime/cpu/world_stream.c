@@ -156,8 +156,7 @@ static void touch_memory(struct world *world, struct op *op) {
                         "a copy or fill in a stream reached memory that was freed meanwhile");
         return;
     }
-    if (op->to.backing)
-        written_copy(op->to.backing, op->to.at, op->from.backing, op->from.at, op->bytes);
+    if (op->to.backing) written_copy(op->to.backing, op->to.at, op->from.backing, op->from.at, op->bytes);
     if (op->to.backing) order_clear(op->to.backing, op->to.at, op->bytes);
     if (op->kind == OP_FILL)
         fill(op);
