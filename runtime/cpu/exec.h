@@ -54,8 +54,7 @@ enum op_flag {
     F_EXPECT = 1u << 20, /* mbarrier.arrive: .expect_tx, arrive_drop, .noComplete */
     F_DROP = 1u << 21,
     F_NO_COMPLETE = 1u << 22,
-    F_NC = 1u << 23,
-    F_INPUT = 1u << 24, /* a load of what nobody writes: meanwhile; ever (// const_input) */
+    F_NC = 1u << 23, F_INPUT = 1u << 24, /* a load of what nobody writes: meanwhile; ever (// const_input) */
     F_DIRECTED = F_RZ | F_RM | F_RP
 };
 
@@ -189,7 +188,7 @@ struct exec {
     struct wgmma_warp *wgmma;           /* NULL before the first wgmma */
     struct checker *checker;            /* the memory checker's, of the CTA (exec_check.h); NULL: off */
     const struct op *doing;             /* for it: the access under way */
-    u32 *defined; /* likewise: lanes in which a watched register has been written (exec_undefined.c) */
+    u32 *defined;                       /* likewise: lanes in which a watched register has been written (exec_undefined.c) */
 };
 
 /* For the world: which operation accesses global memory, and what of it moves as one. */
