@@ -337,8 +337,7 @@ START_TEST(what_the_assembler_refuses_is_refused_at_load) {
         {"cp.async.cg.shared.global [s], [tile], 16;", "`tile` lies in another space"},
         {"cp.async.wait_group u;", "a constant, is expected"},
         {"cp.async.wait_all 0;", "no operand is expected"},
-        {"cp.async.mbarrier.arrive.noinc.shared.b64 [tile];",
-         "`cp.async.mbarrier.arrive.noinc.shared.b64` is not supported: no mbarrier tracks a cp.async here"},
+        {"cp.async.mbarrier.arrive.noinc.global.b64 [tile];", "is not supported in this form"},
         {"cp.async.bulk.commit_group 1;", "no operand is expected"},
     };
     machine_with(fair(1, 1));

@@ -43,6 +43,12 @@ static const struct outcome phases[] = {
     {ONE "1; mbarrier.expect_tx.shared.b64 [bars], 16; " ARRIVE
          "mbarrier.complete_tx.shared.b64 [bars], 16; " PARITY("0") SHOW("v"),
      NULL, 1},
+    /* an arrival behind cp.async: of its own, or one of those that are expected */
+    {ONE "1; cp.async.mbarrier.arrive.shared.b64 [bars]; " PARITY("0") SHOW("v"), NULL, 0},
+    {ONE "1; cp.async.mbarrier.arrive.shared::cta.b64 [bars]; " ARRIVE PARITY("0") SHOW("v"), NULL, 1},
+    {ONE "2; cp.async.mbarrier.arrive.noinc.shared.b64 [bars]; " ARRIVE PARITY("0") SHOW("v"), NULL, 1},
+    {ONE "2; mov.u64 B, bars; cvta.shared.u64 B, B; cp.async.mbarrier.arrive.noinc.b64 [B]; " PARITY("0") SHOW("v"),
+     NULL, 0},
     /* an end, and a new life; the bytes are memory again between the two */
     {ONE "1; " ARRIVE "mbarrier.inval.shared.b64 [bars]; mov.u32 u, 7; st.shared.u32 [bars], u; ld.shared.u32 w, "
          "[bars]; mbarrier.init.shared.b64 [bars], 1; " PARITY("0") "add.u32 w, w, v;" SHOW("w"),
@@ -89,6 +95,10 @@ static const struct outcome faults[] = {
     {ONE "1; mbarrier.expect_tx.shared.b64 [bars], 1048575; mbarrier.expect_tx.shared.b64 [bars], 1;",
      "its transaction count overflows: 1048575 bytes and 1 more", 0},
     {ONE "1; mov.u32 u, 2000000; mbarrier.complete_tx.shared.b64 [bars], u;", "transaction count overflows", 0},
+    {ONE "1; cp.async.mbarrier.arrive.noinc.shared.b64 [bars]; mbarrier.arrive.expect_tx.shared.b64 _, [bars], 4; "
+     "cp.async.mbarrier.arrive.noinc.shared.b64 [bars];",
+     "1 arrivals in phase 1, where 0 of 1 are to come", 0},
+    {"@!p exit; cp.async.mbarrier.arrive.shared.b64 [bars];", "no mbarrier.init has come before", 0},
     /* waits */
     {ONE "1; mov.u32 u, 2; mbarrier.test_wait.parity.shared.b64 q, [bars], u;", "a phase parity of 2: 0 or 1", 0},
     {ONE "1; " ARRIVE "mov.u64 B, A; " ARRIVE ARRIVE TEST("B"), "the state is of phase 0, the barrier in phase 3", 0},
@@ -216,7 +226,10 @@ static const struct outcome refusals[] = {
     {"mbarrier.arrive.b64 A, [bars];", "`bars` is not at a generic address", 0},
     {"mbarrier.test_wait.parity.shared.b64 q, [bars], A;", "a 32-bit integer is expected", 0},
     {"setmaxnreg.inc.sync.aligned.u32 20;", "from 24 to 256, a multiple of 8", 0},
-    {"cp.async.mbarrier.arrive.noinc.shared.b64 [bars];", "no mbarrier tracks a cp.async here", 0},
+    {"cp.async.mbarrier.arrive.noinc.shared::cluster.b64 [bars];", "is not supported in this form", 0},
+    {"cp.async.mbarrier.arrive.shared.noinc.b64 [bars];", "is not supported in this form", 0},
+    {"cp.async.mbarrier.arrive.release.b64 [bars];", "is not supported in this form", 0},
+    {"cp.async.mbarrier.arrive.shared.b64 [bars], 1;", "2 operands do not suit", 0},
 };
 
 START_TEST(what_is_not_there_is_refused_at_load) {

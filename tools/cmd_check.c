@@ -1,7 +1,8 @@
-/* cmd_check.c - dcpk check device: does a device compute what PTX defines? Snippets of PTX, one an instruction form, each
- * compared with a reference in C, with the manual's bound where it is an approximation, and with what an H200 left. */
+/* cmd_check.c - dcpk check device: does a device compute what PTX defines? Snippets of PTX, one an instruction form,
+ * each compared with a reference in C, with the manual's bound where it is an approximation, and with what an H200
+ * left. */
 #include "command.h"
-#include "conform_check.h"
+#include "conform_apart.h"
 #include "conform_report.h"
 
 #include <dcpk/gen.h>
@@ -9,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OPT_DEVICE, OPT_RECORD, OPT_AGAINST, OPT_LIST, OPT_VERBOSE };
 static const struct option_row options[] = {
     [OPT_DEVICE] = {"device", 'd', "cpu|cuda|cuda:N", "where to run (cpu)"},
     [OPT_RECORD] = {"record", 0, "FILE", "also write what this device leaves"},
-    [OPT_AGAINST] = {"against", 0, "FILE", "recorded results to compare with (conformance_h200.txt of the installation)"},
+    [OPT_AGAINST] = {"against", 0, "FILE",
+                     "recorded results to compare with (golden/conformance_h200.txt, which comes with dcpk)"},
     [OPT_LIST] = {"list", 0, NULL, "print the snippets and run nothing"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, "a line for every snippet"},
 };
@@ -43,29 +46,27 @@ static void print_list(const struct chosen *chosen) {
                row->flags & TENSOR   ? "sums of products within a bound"
                : row->flags & APPROX ? "within a bound"
                                      : "to the bit",
-               row->flags & SM_90A ? ", sm_90a" : "", row->flags & CPU_ONLY ? ", never on hardware" : "");
+               row->flags & SM_90A ? ", sm_90a" : "",
+               row->flags & CPU_ONLY ? ", never on hardware: multicast memory" : "");
     }
     printf("%zu snippets\n", chosen->count);
 }
 
 /* ---- the device ---- */
-static enum exit_code open_device(const struct command_line *line, dcpk_device **device, dcpk_device_info *info) {
+static enum exit_code read_device(const struct command_line *line, dcpk_device_words *words,
+                                  dcpk_device_options *wish) {
     const char *wanted = line->values[OPT_DEVICE] != NULL ? line->values[OPT_DEVICE] : "cpu";
-    dcpk_device_words words = {.size = sizeof words};
     dcpk_error error;
     dcpk_error_init(&error);
-    if (dcpk_device_words_read(wanted, &words, &error) != DCPK_OK || words.count > 1)
+    *words = (dcpk_device_words){.size = sizeof *words};
+    if (dcpk_device_words_read(wanted, words, &error) != DCPK_OK || words->count > 1)
         return usage_error(line, "--device %s: cpu, cuda, or cuda:N for one of several", wanted);
-    dcpk_device_options wish = {.size = sizeof wish,
-                                .kind = words.kind,
-                                .ordinal = words.count == 1 ? words.list[0] : 0,
-                                .pdl = -1,
-                                .multicast = 0};
-    dcpk_status status = dcpk_device_open(&wish, device, &error);
-    if (status == DCPK_OK) status = dcpk_device_get_info(*device, info, &error);
-    if (status == DCPK_OK) return EXIT_DONE;
-    complain_error(&error);
-    return EXIT_MISSING;
+    *wish = (dcpk_device_options){.size = sizeof *wish,
+                                  .kind = words->kind,
+                                  .ordinal = words->count == 1 ? words->list[0] : 0,
+                                  .pdl = -1,
+                                  .multicast = 0};
+    return EXIT_DONE;
 }
 
 /* ---- recorded results ---- */
@@ -100,30 +101,39 @@ static enum exit_code read_golden(const struct command_line *line, struct confor
 }
 
 /* ---- the run ---- */
-static enum exit_code check(const struct command_line *line, const struct chosen *chosen, dcpk_device *device,
-                            const dcpk_device_info *info) {
-    char path[4096], name[256];
+enum { LIMIT_S = 60, MOST_JOBS = 8 };
+
+/* Hardware: one process at a time. The CPU device: one a processor. */
+static unsigned jobs_of(const dcpk_device_options *wish, size_t snippets) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN), most = (long)(snippets / 64) + 1;
+    if (strcmp(wish->kind, "cpu") != 0 || processors < 1) return 1;
+    processors = processors > MOST_JOBS ? MOST_JOBS : processors;
+    return (unsigned)(processors < most ? processors : most);
+}
+
+static enum exit_code check(const struct command_line *line, const struct chosen *chosen,
+                            const dcpk_device_options *wish) {
+    char path[4096], name[CONFORM_DEVICE_NAME];
     struct conform_golden *golden = NULL;
     struct conform_recording recording = {NULL, 0, 0};
     struct conform_outcome *outcomes = must(calloc(chosen->count + 1, sizeof *outcomes));
     dcpk_error error;
     dcpk_error_init(&error);
     enum exit_code code = read_golden(line, &golden, path, sizeof path);
-    snprintf(name, sizeof name, "%s (%s), compute %d.%d, driver %d", info->name, info->kind, info->major, info->minor,
-             info->driver_version);
-    if (line->values[OPT_RECORD] != NULL) conform_recording_begin(&recording, name);
-    struct conform_check how = {.device = device,
-                                .hardware = strcmp(info->kind, "cpu") != 0,
+    struct conform_apart how = {.device = *wish,
                                 .golden = golden,
-                                .recording = line->values[OPT_RECORD] != NULL ? &recording : NULL};
-    if (code == EXIT_DONE && conform_check_forms(&how, chosen->forms, chosen->count, outcomes, &error) != DCPK_OK) {
+                                .record = line->values[OPT_RECORD] != NULL,
+                                .jobs = jobs_of(wish, chosen->count),
+                                .limit_s = LIMIT_S};
+    if (code == EXIT_DONE && conform_apart_run(&how, chosen->forms, chosen->count, outcomes, name,
+                                               how.record ? &recording : NULL, &error) != DCPK_OK) {
         complain_error(&error);
-        code = EXIT_WORK;
+        code = EXIT_MISSING;
     }
     if (code == EXIT_DONE) {
         struct conform_report report = {outcomes, chosen->count, name, golden, path, line->values[OPT_VERBOSE] != NULL};
         code = conform_report_print(&report, stdout) ? EXIT_DONE : EXIT_WORK;
-        if (how.recording != NULL && !output_write(line, line->values[OPT_RECORD], recording.text, recording.used))
+        if (how.record && !output_write(line, line->values[OPT_RECORD], recording.text, recording.used))
             code = EXIT_WORK;
     }
     free(recording.text);
@@ -137,19 +147,16 @@ static enum exit_code run(const struct command_line *line) {
         return usage_error(line, "what is to be checked? 'dcpk check device'");
     struct conform_list list = conform_list_make();
     struct chosen chosen = choose(line, &list);
-    dcpk_device *device = NULL;
-    dcpk_device_info info = {.size = sizeof info};
+    dcpk_device_words words;
+    dcpk_device_options wish = {.size = sizeof wish, .kind = "cpu"};
     enum exit_code code = EXIT_DONE;
     if (chosen.count == 0)
         code = usage_error(line, "no snippet's name holds '%s': --list names them", line->words[1]);
     else if (line->values[OPT_LIST] != NULL)
         print_list(&chosen);
     else
-        code = open_device(line, &device, &info);
-    if (device != NULL) {
-        if (code == EXIT_DONE) code = check(line, &chosen, device, &info);
-        dcpk_device_close(device);
-    }
+        code = read_device(line, &words, &wish);
+    if (code == EXIT_DONE && chosen.count > 0 && line->values[OPT_LIST] == NULL) code = check(line, &chosen, &wish);
     free(chosen.forms);
     conform_list_free(&list);
     return code;
@@ -158,9 +165,11 @@ static enum exit_code run(const struct command_line *line) {
 const struct command command_check = {
     .name = "check",
     .operands = "device [WORD...]",
-    .summary = "does a device compute what PTX defines? Snippets of every instruction form, against references and an H200",
+    .summary =
+        "does a device compute what PTX defines? Snippets of every instruction form, against references and an H200",
     .help = "With words only the snippets whose names hold one of them.\n"
-            "Exit codes: 0 nothing differs; 1 a snippet differs from its reference, its bound or what was recorded, or the\n"
+            "Exit codes: 0 nothing differs; 1 a snippet differs from its reference, its bound or what was recorded, or "
+            "the\n"
             "device refuses it or faults; 3 there is no such device. docs/conformance.md says more.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],

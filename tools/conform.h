@@ -16,17 +16,16 @@
 #include <stdint.h>
 
 enum {
-    CONFORM_NAME = 128,
-    CONFORM_BODY = 1536,
+    CONFORM_NAME = 160,
     CONFORM_THREADS = 128, /* of a CTA; inputs are a multiple of it */
     CONFORM_WARP = 32,
-    CONFORM_FEW = 2048,       /* inputs of most forms */
-    CONFORM_PRODUCTS = 512,   /* of TENSOR forms: 16 tiles */
-    CONFORM_HALVES = 65536,   /* every 16-bit pattern */
-    CONFORM_UPPERS = 327680,  /* every upper half with 5 lower halves */
-    CONFORM_CLUSTER = 2,      /* CTAs of a cluster where a form is CLUSTERED */
-    CONFORM_SLOT = 64,        /* bytes of a thread's slot of memory */
-    CONFORM_MAP = 128         /* bytes of a tensor map */
+    CONFORM_FEW = 2048,      /* inputs of most forms */
+    CONFORM_PRODUCTS = 512,  /* of products: 16 tiles of a warp, 4 of a warpgroup */
+    CONFORM_HALVES = 65536,  /* every 16-bit pattern */
+    CONFORM_UPPERS = 327680, /* every upper half with 5 lower halves */
+    CONFORM_CLUSTER = 2,     /* CTAs of a cluster where a form is CLUSTERED */
+    CONFORM_SLOT = 64,       /* bytes of a thread's slot of memory */
+    CONFORM_MAP = 128        /* bytes of a tensor map */
 };
 
 /* What a thread gets, all random or chosen by the row, and what it leaves. */
@@ -38,19 +37,18 @@ struct conform_out {
 };
 
 enum conform_flag {
-    EXACT = 0,         /* the manual says every bit */
-    APPROX = 1,        /* within a bound: conform_bounds.def */
-    TENSOR = 2,        /* sums of a tensor core: within a bound, the order of additions is open */
-    PER_WARP = 4,      /* the reference wants 32 inputs at a time */
-    PER_CTA = 8,       /* 128 */
-    CPU_ONLY = 16,     /* never on hardware: multicast memory */
-    SM_90A = 32,       /* .target sm_90a */
-    CLUSTERED = 64,    /* clusters of two CTAs; PER_CTA references get both: 256 inputs */
-    NAN_OPEN = 128,    /* the payload of a NaN result is open: any NaN is one value */
-    SHARED = 256,      /* the body uses tile, bars or a slot of shared memory */
-    MAPPED = 512,      /* the body uses the tensor map */
-    LIMITED = 1024,    /* 64 registers a thread, no fewer: for setmaxnreg */
-    OWN_KERNEL = 2048  /* not a frame: a product of a warpgroup (conform_wgmma.c) */
+    EXACT = 0,      /* the manual says every bit */
+    APPROX = 1,     /* within a bound: conform_bounds.def */
+    TENSOR = 2,     /* sums of a tensor core: within a bound, the order of additions is open */
+    PER_WARP = 4,   /* the reference wants 32 inputs at a time */
+    PER_CTA = 8,    /* 128 */
+    CPU_ONLY = 16,  /* never on hardware: multicast memory */
+    SM_90A = 32,    /* .target sm_90a */
+    CLUSTERED = 64, /* clusters of two CTAs; PER_CTA references get both: 256 inputs */
+    NAN_OPEN = 128, /* the payload of a NaN result is open: any NaN is one value */
+    SHARED = 256,   /* the body uses tile, bars or a slot of shared memory */
+    MAPPED = 512,   /* the body uses the tensor map */
+    LIMITED = 1024  /* 64 registers a thread, no fewer: for setmaxnreg */
 };
 
 enum { CONFORM_MODIFIERS = 16 };
@@ -77,6 +75,12 @@ struct conform_type {
     char kind;      /* u s b: integers; f: floating; x: packed */
 };
 
+struct conform_memo { /* of conform_which: which list, what came of it */
+    const char *list;
+    int at;
+};
+enum { CONFORM_MEMOS = 16 };
+
 struct conform_form {
     char name[CONFORM_NAME];        /* instruction, a blank and the tag where there is one */
     char instruction[CONFORM_NAME]; /* opcode with modifiers and types */
@@ -86,8 +90,8 @@ struct conform_form {
     char split[CONFORM_NAME]; /* what they point into */
     const struct conform_type *first, *last;
     unsigned vector; /* 1, 2, 4: .v2, .v4 */
-    unsigned index;  /* in the list; of OWN_KERNEL forms: in their own list */
     char out;
+    struct conform_memo memos[CONFORM_MEMOS];
 };
 
 /* conform_list.c: every form, in an order that only additions change. */
@@ -97,6 +101,9 @@ struct conform_list {
 };
 struct conform_list conform_list_make(void);
 void conform_list_free(struct conform_list *list);
+/* One form of a row, which keeps its place: it points into itself. */
+void conform_form_make(struct conform_form *form, const struct conform_row *row, const char *instruction);
+/* word, list: texts that stay as they are. */
 bool conform_has(const struct conform_form *form, const char *word);
 /* The n-th of the words that is one of list ("a b c"), or -1: which of the list's words the form has. */
 int conform_which(const struct conform_form *form, const char *list);
@@ -114,7 +121,6 @@ uint64_t conform_hash(uint64_t from, const void *data, size_t bytes);
 
 /* conform_text.c: the PTX of forms of one module: entries f0, f1, ... A malloc'ed text. */
 char *conform_module(const struct conform_form *const *forms, size_t count);
-void conform_body(const struct conform_form *form, char text[CONFORM_BODY]);
 /* Of the kernel's text and its inputs: what recorded results belong to. */
 uint64_t conform_identity(const struct conform_form *form, const struct conform_in *in, size_t count);
 
@@ -129,14 +135,14 @@ void conform_settle(const struct conform_form *form, struct conform_out *out, co
 struct conform_bound {
     const char *prefix; /* of the instruction */
     const char *suffix;
-    char measure;       /* u: ulp of the result; r: relative; a: absolute; l: absolute near 1, else relative; p: of the
-                           sum of the magnitudes of products */
+    char measure; /* u: ulp of the result; r: relative; a: absolute; l: absolute near 1, else relative; p: of the
+                     sum of the magnitudes of products */
     double bound, least, most; /* inputs judged */
     const char *section;
 };
 struct conform_error {
     const struct conform_bound *bound;
-    double largest, at_bound; /* largest: in the measure's unit; at_bound: as a part of what is allowed there */
+    double largest, at_bound;     /* largest: in the measure's unit; at_bound: as a part of what is allowed there */
     size_t judged, beyond, exact; /* exact: correctly rounded */
     size_t worst;                 /* index of the input */
 };
@@ -147,5 +153,10 @@ bool conform_errors(const struct conform_form *form, const struct conform_in *in
  */
 typedef void conform_seen(void *self, const char *name, unsigned line);
 void conform_scan(const char *ptx, conform_seen *seen, void *self);
+/* The names that the forms of a list cover; it points into the list. */
+struct conform_cover;
+struct conform_cover *conform_cover_make(const struct conform_list *list);
+void conform_cover_free(struct conform_cover *cover);
+bool conform_covers(const struct conform_cover *cover, const char *name);
 
 #endif

@@ -2,8 +2,11 @@
  * statement begins: comments, strings, directives, labels and predicates are passed over. */
 #include "conform.h"
 
+#include "command.h"
+
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_NAME = 160 };
@@ -37,13 +40,15 @@ static void skip_blanks(struct scan *s) {
 
 /* PTX's own names; templates and compilers call their registers %name, too. */
 static bool is_special(const char *name) {
-    static const char names[] = " %tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid "
-                                "%is_explicit_cluster %clusterid %nclusterid %cluster_ctaid %cluster_nctaid "
-                                "%cluster_ctarank %cluster_nctarank %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge "
-                                "%lanemask_gt %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi "
-                                "%total_smem_size %dynamic_smem_size %aggr_smem_size %reserved_smem_offset_begin "
-                                "%reserved_smem_offset_end %current_graph_exec ";
-    char word[MOST_NAME + 2];
+    static const char names[] =
+        " %tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid "
+        "%is_explicit_cluster %clusterid %nclusterid %cluster_ctaid %cluster_nctaid "
+        "%cluster_ctarank %cluster_nctarank %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge "
+        "%lanemask_gt %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi "
+        "%total_smem_size %dynamic_smem_size %aggr_smem_size %reserved_smem_offset_begin "
+        "%reserved_smem_offset_end %current_graph_exec ";
+    char word[MOST_NAME + 3];
+    if (strncmp(name, "%envreg", 7) == 0 && isdigit((unsigned char)name[7])) return true;
     snprintf(word, sizeof word, " %.*s ", (int)strcspn(name, "."), name);
     return strstr(names, word) != NULL;
 }
@@ -129,4 +134,34 @@ void conform_scan(const char *ptx, conform_seen *seen, void *self) {
         else
             scan_statement(&s);
     }
+}
+
+/* ---- what is covered ---- */
+struct conform_cover {
+    size_t count;
+    const char *names[];
+};
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+struct conform_cover *conform_cover_make(const struct conform_list *list) {
+    struct conform_cover *cover = must(malloc(sizeof *cover + 2 * list->count * sizeof cover->names[0]));
+    cover->count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const char *tag = list->forms[i].row->tag; /* of a special register's form: its name, with words behind it */
+        cover->names[cover->count++] = list->forms[i].instruction;
+        if (tag[0] == '%' && strchr(tag, ' ') == NULL) cover->names[cover->count++] = tag;
+    }
+    qsort(cover->names, cover->count, sizeof cover->names[0], by_text);
+    return cover;
+}
+
+void conform_cover_free(struct conform_cover *cover) {
+    free(cover);
+}
+
+bool conform_covers(const struct conform_cover *cover, const char *name) {
+    return bsearch(&name, cover->names, cover->count, sizeof cover->names[0], by_text) != NULL;
 }

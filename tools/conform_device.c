@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FORMS = 64, MAX_DYNAMIC_SHARED = 8, DRIVER_TEXT = 8192, JIT_ERROR_BUFFER = 5, JIT_ERROR_BYTES = 6 };
+enum { MOST_FORMS = 64, DRIVER_TEXT = 8192, JIT_ERROR_BUFFER = 5, JIT_ERROR_BYTES = 6 };
 
 struct launch_config {
     unsigned grid[3], block[3], shared;
@@ -28,7 +28,6 @@ struct launch_config {
     X(unload, "cuLibraryUnload", (void *))                                                                             \
     X(get_kernel, "cuLibraryGetKernel", (void **, void *, const char *))                                               \
     X(get_function, "cuKernelGetFunction", (void **, void *))                                                          \
-    X(set_attribute, "cuFuncSetAttribute", (void *, int, int))                                                         \
     X(launch, "cuLaunchKernelEx", (const struct launch_config *, void *, void **, void **))                            \
     X(encode_map, "cuTensorMapEncodeTiled",                                                                            \
       (void *, int, unsigned, void *, const unsigned long long *, const unsigned long long *, const unsigned *,        \
@@ -44,6 +43,8 @@ struct conform_device {
     void *libraries[MOST_FORMS];
     void *functions[MOST_FORMS];
     size_t library_count;
+    uint64_t at[3]; /* memory of inputs, results, slots; 0: none */
+    size_t room[3];
     char log[DRIVER_TEXT];
 };
 
@@ -68,7 +69,8 @@ static dcpk_status find_calls(struct conform_device *d, dcpk_error *error) {
 #define X(name, symbol, parameters)                                                                                    \
     {                                                                                                                  \
         void *found = dcpk_device_symbol(d->device, symbol);                                                           \
-        if (found == NULL) return tool_fail(error, DCPK_E_NOT_FOUND, "%s: the driver has none", symbol);               \
+        bool needed = strcmp(symbol, "cuTensorMapEncodeTiled") != 0; /* an old driver has none */                      \
+        if (found == NULL && needed) return tool_fail(error, DCPK_E_NOT_FOUND, "%s: the driver has none", symbol);     \
         memcpy(&d->name, &found, sizeof found);                                                                        \
     }
     CALLS(X)
@@ -95,6 +97,8 @@ dcpk_status conform_device_open(dcpk_device *device, struct conform_device **out
 void conform_device_close(struct conform_device *d) {
     if (d == NULL) return;
     conform_device_unload(d);
+    for (int i = 0; i < 3; i++)
+        if (d->at[i] != 0) (void)dcpk_mem_free(d->device, d->at[i], NULL);
     if (d->retained) d->release(d->ordinal);
     free(d);
 }
@@ -166,6 +170,7 @@ static dcpk_status encode_map(struct conform_device *d, const struct conform_for
     unsigned box[5] = {wide ? 128 : 64, wide ? 64 : 128};
     static const unsigned long long inner[6][5] = {[3] = {16, 4}, [4] = {16, 2, 2}, [5] = {16, 2, 2, 2}};
     if (rank == 0) rank = 2; /* prefetch.tensormap */
+    if (d->encode_map == NULL) return tool_fail(error, DCPK_E_NOT_FOUND, "the driver makes no tensor maps");
     if (rank > 2) {
         unsigned long long bytes = 1;
         for (int i = 0; i + 1 < rank; i++) {
@@ -176,7 +181,8 @@ static dcpk_status encode_map(struct conform_device *d, const struct conform_for
         dims[rank - 1] = count * CONFORM_SLOT / bytes;
         box[rank - 1] = (unsigned)(CONFORM_THREADS * CONFORM_SLOT / bytes);
     }
-    TRY(d->encode_map(map, 0, (unsigned)rank, (void *)(uintptr_t)slots, dims, strides, box, element_steps, 0, swizzle, 0, 0),
+    TRY(d->encode_map(map, 0, (unsigned)rank, (void *)(uintptr_t)slots, dims, strides, box, element_steps, 0, swizzle,
+                      0, 0),
         "cuTensorMapEncodeTiled");
     return DCPK_OK;
 }
@@ -186,65 +192,38 @@ static dcpk_status launch(struct conform_device *d, const struct conform_form *f
     _Alignas(64) unsigned char map[CONFORM_MAP];
     uint64_t in = at[0], out = at[1], slots = at[2];
     conform_map_bytes(map);
-    dcpk_status status =
-        form->row->flags & MAPPED ? encode_map(d, form, slots, count, map, error) : DCPK_OK;
+    dcpk_status status = form->row->flags & MAPPED ? encode_map(d, form, slots, count, map, error) : DCPK_OK;
     if (status != DCPK_OK) return status;
-    struct launch_config config = {.grid = {(unsigned)(count / CONFORM_THREADS), 1, 1}, .block = {CONFORM_THREADS, 1, 1}};
+    struct launch_config config = {.grid = {(unsigned)(count / CONFORM_THREADS), 1, 1},
+                                   .block = {CONFORM_THREADS, 1, 1}};
     void *parameters[] = {&in, &out, &slots, map};
     TRY(d->launch(&config, d->functions[which], parameters, NULL), "cuLaunchKernelEx");
     TRY(d->synchronize(), "cuCtxSynchronize");
     return DCPK_OK;
 }
 
-dcpk_status conform_device_run(struct conform_device *d, const struct conform_form *form, size_t which,
-                               const struct conform_in *in, size_t count, struct conform_out *out, dcpk_error *error) {
-    uint64_t at[3] = {0};
-    const size_t bytes[3] = {count * sizeof *in, count * sizeof *out, count * CONFORM_SLOT};
-    dcpk_status status = DCPK_OK;
-    memset(out, 0xEE, count * sizeof *out);
-    for (int i = 0; i < 3 && status == DCPK_OK; i++) {
-        status = dcpk_mem_alloc(d->device, bytes[i], &at[i], error);
-        const void *from = i == 1 ? (const void *)out : in; /* slots: as the inputs */
-        if (status == DCPK_OK) status = dcpk_mem_write(d->device, at[i], from, bytes[i], error);
+/* The device's memory for inputs, results and slots, at least so many bytes each. */
+static dcpk_status need_memory(struct conform_device *d, const size_t bytes[3], dcpk_error *error) {
+    for (int i = 0; i < 3; i++) {
+        if (d->room[i] >= bytes[i]) continue;
+        if (d->at[i] != 0) (void)dcpk_mem_free(d->device, d->at[i], NULL);
+        d->at[i] = d->room[i] = 0;
+        dcpk_status status = dcpk_mem_alloc(d->device, bytes[i], &d->at[i], error);
+        if (status != DCPK_OK) return status;
+        d->room[i] = bytes[i];
     }
-    if (status == DCPK_OK) status = launch(d, form, which, count, at, error);
-    if (status == DCPK_OK) status = dcpk_mem_read(d->device, out, at[1], bytes[1], error);
-    for (int i = 0; i < 3; i++)
-        if (at[i] != 0 && dcpk_mem_free(d->device, at[i], status == DCPK_OK ? error : NULL) != DCPK_OK &&
-            status == DCPK_OK)
-            status = DCPK_E_DRIVER;
-    return status;
-}
-
-static dcpk_status run_kernel(struct conform_device *d, void *library, unsigned threads, unsigned shared, void **parameters,
-                              dcpk_error *error) {
-    void *kernel = NULL, *function = NULL;
-    struct launch_config config = {.grid = {1, 1, 1}, .block = {threads, 1, 1}, .shared = shared};
-    TRY(d->get_kernel(&kernel, library, "f"), "cuLibraryGetKernel");
-    TRY(d->get_function(&function, kernel), "cuKernelGetFunction");
-    TRY(d->set_attribute(function, MAX_DYNAMIC_SHARED, (int)shared), "cuFuncSetAttribute");
-    TRY(d->launch(&config, function, parameters, NULL), "cuLaunchKernelEx");
-    TRY(d->synchronize(), "cuCtxSynchronize");
     return DCPK_OK;
 }
 
-dcpk_status conform_device_kernel(struct conform_device *d, const char *ptx, unsigned threads, unsigned shared,
-                                  struct conform_buffer *buffers, size_t count, dcpk_error *error) {
-    enum { MOST = 8 };
-    uint64_t at[MOST] = {0};
-    void *parameters[MOST], *library = NULL;
-    dcpk_status status = count > MOST ? DCPK_E_ARG : load_text(d, ptx, &library, error);
-    for (size_t i = 0; i < count && status == DCPK_OK; i++) {
-        status = dcpk_mem_alloc(d->device, buffers[i].bytes, &at[i], error);
-        if (status == DCPK_OK) status = dcpk_mem_write(d->device, at[i], buffers[i].data, buffers[i].bytes, error);
-        parameters[i] = &at[i];
+dcpk_status conform_device_run(struct conform_device *d, const struct conform_form *form, size_t which,
+                               const struct conform_in *in, size_t count, struct conform_out *out, dcpk_error *error) {
+    const size_t bytes[3] = {count * sizeof *in, count * sizeof *out, count * CONFORM_SLOT};
+    dcpk_status status = need_memory(d, bytes, error);
+    memset(out, 0xEE, count * sizeof *out);
+    for (int i = 0; i < 3 && status == DCPK_OK; i++) {
+        const void *from = i == 1 ? (const void *)out : in; /* slots: as the inputs */
+        status = dcpk_mem_write(d->device, d->at[i], from, bytes[i], error);
     }
-    if (status == DCPK_OK) status = run_kernel(d, library, threads, shared, parameters, error);
-    for (size_t i = 0; i < count; i++) {
-        if (status == DCPK_OK && buffers[i].written)
-            status = dcpk_mem_read(d->device, buffers[i].data, at[i], buffers[i].bytes, error);
-        if (at[i] != 0) (void)dcpk_mem_free(d->device, at[i], NULL);
-    }
-    if (library != NULL) d->unload(library);
-    return status;
+    if (status == DCPK_OK) status = launch(d, form, which, count, d->at, error);
+    return status == DCPK_OK ? dcpk_mem_read(d->device, out, d->at[1], bytes[1], error) : status;
 }

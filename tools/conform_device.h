@@ -17,14 +17,5 @@ void conform_device_unload(struct conform_device *device);
 /* Runs form number `which` of those loaded. */
 dcpk_status conform_device_run(struct conform_device *device, const struct conform_form *form, size_t which,
                                const struct conform_in *in, size_t count, struct conform_out *out, dcpk_error *error);
-/* Of a kernel of its own (struct conform_kernel): parameters are addresses of copies of the buffers; those that are
- * written come back. */
-struct conform_buffer {
-    void *data;
-    size_t bytes;
-    bool written;
-};
-dcpk_status conform_device_kernel(struct conform_device *device, const char *ptx, unsigned threads, unsigned shared,
-                                  struct conform_buffer *buffers, size_t count, dcpk_error *error);
 
 #endif

@@ -22,13 +22,24 @@ const struct conform_format *conform_format_of(const struct conform_type *type) 
     return NULL;
 }
 
-/* v * 2^by, exactly while it stays far from the ends of the wide format. */
+/* v * 2^by of a finite v that is not zero, both normal in the wide format: binary128, its exponent from bit 112 on. */
 static conform_wide scaled(conform_wide v, int by) {
-    for (; by > 1000; by -= 1000)
-        v *= 0x1p1000;
-    for (; by < -1000; by += 1000)
-        v *= 0x1p-1000;
-    return v * ldexp(1, by);
+    unsigned __int128 bits;
+    memcpy(&bits, &v, sizeof bits);
+    bits += (unsigned __int128)(__int128)by << 112;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* units * 2^by */
+static conform_wide wide_of(uint64_t units, int by) {
+    if (units == 0) return 0;
+    int top = 63 - __builtin_clzll(units);
+    unsigned __int128 bits = (unsigned __int128)units << (112 - top) & (((unsigned __int128)1 << 112) - 1);
+    bits |= (unsigned __int128)(unsigned)(16383 + top + by) << 112;
+    conform_wide v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
 }
 
 bool conform_is_nan(const struct conform_format *format, uint64_t pattern) {
@@ -45,20 +56,17 @@ conform_wide conform_value(const struct conform_format *format, uint64_t pattern
     else if (magnitude > format->largest)
         v = (conform_wide)INFINITY;
     else if (exponent == 0)
-        v = scaled((conform_wide)fraction, format->least);
+        v = wide_of(fraction, format->least);
     else
-        v = scaled((conform_wide)(fraction | UINT64_C(1) << format->fraction), format->least + (int)exponent - 1);
+        v = wide_of(fraction | UINT64_C(1) << format->fraction, format->least + (int)exponent - 1);
     return pattern >> (format->bits - 1) & 1 ? -v : v;
 }
 
 /* The exponent e of 2^e <= v < 2^(e+1), v a normal number of the wide format. */
 static int exponent_of(conform_wide v) {
-    int e = 0;
-    while (v >= 0x1p1000)
-        v *= 0x1p-1000, e += 1000;
-    while (v < 0x1p-1000)
-        v *= 0x1p1000, e -= 1000;
-    return e + ilogb((double)v) - ((conform_wide)ldexp(1, ilogb((double)v)) > v); /* the cast may round up */
+    unsigned __int128 bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (int)(bits >> 112 & 0x7FFF) - 16383;
 }
 
 static bool goes_up(conform_wide rest, bool odd, bool negative, enum conform_rounding how) {

@@ -1,11 +1,11 @@
 /* conform_golden.c - see conform_golden.h. */
 #include "conform_golden.h"
+#include "conform_rows.h"
 
 #include "command.h"
 #include "tool_error.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define FIRST_LINE "dcpk conformance 1"
-enum { BLOCK = 4096, LOCATORS = 12, REACH = 12 };
+enum { BLOCK = 4096, LOCATORS = 12, LOCATOR_BITS = 18, REACH = 12, LETTER_BITS = 6 };
 
 /* ---- sums of a block ---- */
 struct block_sums {
@@ -32,14 +32,14 @@ static struct block_sums sums_of(const uint64_t *results, size_t count) {
         uint64_t m = mixed(i, results[i]);
         sums.all ^= m;
         for (unsigned bit = 0; bit < LOCATORS; bit++)
-            if (i >> bit & 1) sums.with[bit] ^= (uint32_t)m;
+            if (i >> bit & 1) sums.with[bit] ^= (uint32_t)conform_low(m, LOCATOR_BITS);
     }
     return sums;
 }
 
 /* The one input of the block whose result differs, -1 where there are more. */
 static long located(const struct block_sums *a, const struct block_sums *b) {
-    uint32_t change = (uint32_t)(a->all ^ b->all);
+    uint32_t change = (uint32_t)conform_low(a->all ^ b->all, LOCATOR_BITS);
     long at = 0;
     for (unsigned bit = 0; bit < LOCATORS; bit++) {
         uint32_t here = a->with[bit] ^ b->with[bit];
@@ -50,12 +50,15 @@ static long located(const struct block_sums *a, const struct block_sums *b) {
 }
 
 /* ---- writing ---- */
+static void make_room(struct conform_recording *r, size_t bytes) {
+    if (r->room - r->used > bytes) return;
+    r->room = r->room * 2 + bytes + 65536;
+    r->text = must(realloc(r->text, r->room));
+}
+
 static void __attribute__((format(printf, 2, 3))) put(struct conform_recording *r, const char *format, ...) {
     va_list arguments;
-    if (r->room - r->used < 512) {
-        r->room = r->room * 2 + 65536;
-        r->text = must(realloc(r->text, r->room));
-    }
+    make_room(r, 1024);
     va_start(arguments, format);
     r->used += (size_t)vsnprintf(r->text + r->used, r->room - r->used, format, arguments);
     va_end(arguments);
@@ -66,27 +69,50 @@ void conform_recording_begin(struct conform_recording *r, const char *device) {
     put(r, "%s\n%.400s\n", FIRST_LINE, device);
 }
 
+/* Numbers in letters, the highest six bits first. */
+static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-";
+
+static unsigned letters_of(unsigned bits) {
+    return (bits + LETTER_BITS - 1) / LETTER_BITS;
+}
+
+static void put_number(struct conform_recording *r, uint64_t value, unsigned bits) {
+    char text[16];
+    unsigned count = letters_of(bits);
+    for (unsigned i = 0; i < count; i++)
+        text[i] = letters[value >> LETTER_BITS * (count - 1 - i) & 63];
+    put(r, "%.*s", (int)count, text);
+}
+
+void conform_recording_append(struct conform_recording *r, const char *text) {
+    size_t length = strlen(text);
+    make_room(r, length);
+    memcpy(r->text + r->used, text, length + 1);
+    r->used += length;
+}
+
 static int64_t step_between(uint64_t from, uint64_t to) {
     return (int64_t)(to - from);
 }
 
 void conform_recording_add(struct conform_recording *r, const struct conform_record *record) {
-    put(r, "%s\t%016" PRIx64 "\t%zu\t%c\t", record->name, record->identity, record->count, record->whole ? 'w' : 'h');
+    put(r, "%s\t", record->name);
+    put_number(r, record->identity, 64);
+    put(r, "\t%zu\t%c\t", record->count, record->whole ? 'w' : 'h');
     uint64_t before = 0;
     for (size_t i = 0; i < record->count && record->whole; i++) {
         int64_t step = step_between(before, record->results[i]);
-        if (step >= -REACH && step <= REACH)
-            put(r, "%c", (int)('a' + REACH + step));
-        else
-            put(r, "#%0*" PRIx64, (int)(record->bits / 4), record->results[i]);
+        bool near = step >= -REACH && step <= REACH;
+        put(r, "%c", near ? (int)('a' + REACH + step) : '#');
+        if (!near) put_number(r, record->results[i], record->bits);
         before = record->results[i];
     }
     for (size_t i = 0; i < record->count && !record->whole; i += BLOCK) {
         size_t left = record->count - i;
         struct block_sums sums = sums_of(record->results + i, left < BLOCK ? left : BLOCK);
-        put(r, "%016" PRIx64, sums.all);
+        put_number(r, sums.all, 64);
         for (unsigned bit = 0; bit < LOCATORS; bit++)
-            put(r, "%08" PRIx32, sums.with[bit]);
+            put_number(r, sums.with[bit], LOCATOR_BITS);
     }
     put(r, "\n");
 }
@@ -109,37 +135,36 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
+static bool get_number(const char **at, unsigned bits, uint64_t *value) {
+    *value = 0;
+    for (unsigned i = 0; i < letters_of(bits); i++, ++*at) {
+        const char *letter = **at != '\0' ? strchr(letters, **at) : NULL;
+        if (letter == NULL) return false;
+        *value = *value << LETTER_BITS | (uint64_t)(letter - letters);
+    }
+    return true;
+}
+
 /* The five fields of a line, whose tabs become ends of strings. */
 static bool read_line(char *line, struct entry *entry) {
-    char *fields[5], *rest = line;
+    char *fields[5], *rest = line, *end_count;
     for (int i = 0; i < 5; i++) {
         fields[i] = strsep(&rest, "\t");
         if (fields[i] == NULL) return false;
     }
-    char *end_identity, *end_count;
     *entry = (struct entry){.name = fields[0], .data = fields[4], .kind = fields[3][0]};
-    entry->identity = strtoull(fields[1], &end_identity, 16);
+    const char *identity = fields[1];
+    bool sound = get_number(&identity, 64, &entry->identity) && *identity == '\0';
     entry->count = strtoull(fields[2], &end_count, 10);
-    return rest == NULL && *end_identity == '\0' && *end_count == '\0' && entry->count > 0 &&
-           entry->count <= CONFORM_UPPERS && (strcmp(fields[3], "h") == 0 || strcmp(fields[3], "w") == 0);
-}
-
-static bool hex_digits(const char **at, unsigned digits, uint64_t *value) {
-    *value = 0;
-    for (unsigned i = 0; i < digits; i++, ++*at) {
-        char c = **at;
-        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
-        if (digit == 16) return false;
-        *value = *value << 4 | digit;
-    }
-    return true;
+    return sound && rest == NULL && *end_count == '\0' && entry->count > 0 && entry->count <= CONFORM_UPPERS &&
+           (strcmp(fields[3], "h") == 0 || strcmp(fields[3], "w") == 0);
 }
 
 /* The next result of kind w. */
 static bool next_result(const char **at, unsigned bits, uint64_t *value) {
     if (**at == '#') {
         ++*at;
-        return hex_digits(at, bits / 4, value);
+        return get_number(at, bits, value);
     }
     if (**at < 'a' || **at > 'a' + 2 * REACH) return false;
     *value += (uint64_t)(int64_t)(*(*at)++ - 'a' - REACH);
@@ -147,10 +172,10 @@ static bool next_result(const char **at, unsigned bits, uint64_t *value) {
 }
 
 static bool next_sums(const char **at, struct block_sums *sums) {
-    if (!hex_digits(at, 16, &sums->all)) return false;
+    if (!get_number(at, 64, &sums->all)) return false;
     for (unsigned bit = 0; bit < LOCATORS; bit++) {
         uint64_t value;
-        if (!hex_digits(at, 8, &value)) return false;
+        if (!get_number(at, LOCATOR_BITS, &value)) return false;
         sums->with[bit] = (uint32_t)value;
     }
     return true;
@@ -168,8 +193,8 @@ static dcpk_status read_entries(struct conform_golden *golden, const char *path,
         if (golden->count % 256 == 0)
             golden->entries = must(realloc(golden->entries, (golden->count + 256) * sizeof *golden->entries));
         if (!ended || !read_line(line, &golden->entries[golden->count]))
-            return tool_fail(error, DCPK_E_ARG, "%s:%u: damaged: name, identity, count, kind and data with tabs between",
-                             path, number);
+            return tool_fail(error, DCPK_E_ARG,
+                             "%s:%u: damaged: name, identity, count, kind and data with tabs between", path, number);
         golden->count++;
     }
     qsort(golden->entries, golden->count, sizeof *golden->entries, by_name);
@@ -181,7 +206,8 @@ static dcpk_status read_text(const char *path, char **text, size_t *length, dcpk
     enum { STEP = 1 << 20, MOST = 64 << 20 };
     FILE *file = fopen(path, "re");
     size_t room = 0, got = 1;
-    if (file == NULL) return tool_fail(error, errno == ENOENT ? DCPK_E_NOT_FOUND : DCPK_E_IO, "%s: %s", path, strerror(errno));
+    if (file == NULL)
+        return tool_fail(error, errno == ENOENT ? DCPK_E_NOT_FOUND : DCPK_E_IO, "%s: %s", path, strerror(errno));
     for (*length = 0; got > 0 && *length < MOST; *length += got) {
         if (room - *length < STEP + 1) *text = must(realloc(*text, room += 4 * STEP));
         got = fread(*text + *length, 1, STEP, file);
@@ -233,15 +259,18 @@ static bool is_finite(uint64_t pattern, unsigned bits) {
     return (pattern & ((UINT64_C(1) << (bits - 1)) - 1)) < infinity;
 }
 
-static bool compare_whole(const struct entry *entry, const struct conform_record *record, struct conform_difference *d) {
+static bool compare_whole(const struct entry *entry, const struct conform_record *record,
+                          struct conform_difference *d) {
     const char *at = entry->data;
     uint64_t recorded = 0;
     for (size_t i = 0; i < record->count; i++) {
         if (!next_result(&at, record->bits, &recorded)) return false;
         recorded &= record->bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << record->bits) - 1;
+        if (record->recorded != NULL) record->recorded[i] = recorded;
         if (recorded == record->results[i]) continue;
         if (d->differing++ == 0) d->input = i, d->recorded = recorded;
-        if (!record->floating || !is_finite(recorded, record->bits) || !is_finite(record->results[i], record->bits)) continue;
+        if (!record->floating || !is_finite(recorded, record->bits) || !is_finite(record->results[i], record->bits))
+            continue;
         double ulps = fabs(place_of(recorded, record->bits) - place_of(record->results[i], record->bits));
         if (ulps > d->ulps) d->ulps = ulps;
     }
@@ -279,9 +308,9 @@ enum conform_recorded conform_golden_compare(const struct conform_golden *golden
     if (entry->identity != record->identity || entry->count != record->count ||
         entry->kind != (record->whole ? 'w' : 'h'))
         return OF_ANOTHER_TEXT;
-    bool same = false,
-         sound = record->whole ? compare_whole(entry, record, difference) : compare_sums(entry, record, difference, &same);
-    if (!sound) return OF_ANOTHER_TEXT;
+    bool same = false, sound = record->whole ? compare_whole(entry, record, difference)
+                                             : compare_sums(entry, record, difference, &same);
+    if (!sound) return RECORDED_DAMAGED;
     if (record->whole) same = difference->differing == 0;
     return same ? RECORDED_SAME : RECORDED_OTHER;
 }
@@ -301,7 +330,9 @@ struct conform_record conform_record_of(const struct conform_form *form, uint64_
                                    .identity = identity,
                                    .results = results,
                                    .count = count * each,
-                                   .bits = tensor ? 32 : form->last != NULL ? form->last->bits : 32,
+                                   .bits = tensor               ? 32
+                                           : form->last != NULL ? form->last->bits
+                                                                : 32,
                                    .whole = whole,
-                                   .floating = flags & APPROX || tensor};
+                                   .floating = !tensor || strcmp(form->first->name, "f32") == 0};
 }

@@ -8,40 +8,94 @@
  *   z  as i, but never zero in any of the widths
  *   f d h b  f32, f64, pairs of f16, of bf16: each edge with each, then random ones, half of them near each other
  *   F  f32: every sign and exponent with some fractions, ends and middles of the range
- *   H  every 16-bit pattern; in another order above it
+ *   H  every 16-bit pattern; in another order above it (first operand of every cvt from 16-bit integers)
+ *   B  every 8-bit pattern, random bits above it (of every cvt from 8-bit integers)
  *   U  every upper half with the lower halves 0, 1, 7FFF, 8000, FFFF
  *   u  every upper half with one of these
  *   m  packed numbers for products: finite, most near 1
+ *   w  matrices of small whole numbers
  *   .  random bits */
-#include "conform.h"
+#include "conform_product.h"
 
 #include <string.h>
 
-static const uint64_t integer_edges[32] = {
-    0, 1, 2, 3, 4, 7, 31, 32, 33, 63, 64, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF,
-    0x80000000, 0x80000001, 0xFFFFFFFF, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0x8000000000000001,
-    0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFF80, 0x5555555555555555, 0xAAAAAAAAAAAAAAAA};
+static const uint64_t integer_edges[32] = {0,
+                                           1,
+                                           2,
+                                           3,
+                                           4,
+                                           7,
+                                           31,
+                                           32,
+                                           33,
+                                           63,
+                                           64,
+                                           0x7F,
+                                           0x80,
+                                           0xFF,
+                                           0x100,
+                                           0x7FFF,
+                                           0x8000,
+                                           0xFFFF,
+                                           0x10000,
+                                           0x7FFFFFFF,
+                                           0x80000000,
+                                           0x80000001,
+                                           0xFFFFFFFF,
+                                           0x100000000,
+                                           0x7FFFFFFFFFFFFFFF,
+                                           0x8000000000000000,
+                                           0x8000000000000001,
+                                           0xFFFFFFFFFFFFFFFF,
+                                           0xFFFFFFFFFFFFFFFE,
+                                           0xFFFFFFFFFFFFFF80,
+                                           0x5555555555555555,
+                                           0xAAAAAAAAAAAAAAAA};
 static const uint64_t single_edges[32] = {
-    0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF,
-    0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x3F000000,
-    0xBF000000, 0x3FC00000, 0x40200000, 0x3F800001, 0x3F7FFFFF, 0x4B000001, 0x4F000000, 0xCF000000, 0x5F000000,
-    0x40490FDB, 0xC2FE0000, 0x43E00000, 0x1E3CE508, 0x477FF000};
-static const uint64_t double_edges[32] = {
-    0,                  0x8000000000000000, 0x3FF0000000000000, 0xBFF0000000000000, 0x7FF0000000000000,
-    0xFFF0000000000000, 0x7FF8000000000000, 0x7FF0000000000001, 0xFFFFFFFFFFFFFFFF, 0x0000000000000001,
-    0x8000000000000001, 0x000FFFFFFFFFFFFF, 0x800FFFFFFFFFFFFF, 0x0010000000000000, 0x8010000000000000,
-    0x7FEFFFFFFFFFFFFF, 0xFFEFFFFFFFFFFFFF, 0x3FE0000000000000, 0xBFE0000000000000, 0x3FF8000000000000,
-    0x4004000000000000, 0x3FF0000000000001, 0x3FEFFFFFFFFFFFFF, 0x4330000000000001, 0x41E0000000000000,
-    0xC1E0000000000000, 0x43E0000000000000, 0x400921FB54442D18, 0x47EFFFFFE0000000, 0x3810000000000000,
-    0x36A0000000000000, 0x41F0000000000000};
-static const uint16_t half_edges[32] = {
-    0x0000, 0x8000, 0x3C00, 0xBC00, 0x7C00, 0xFC00, 0x7E00, 0x7C01, 0xFFFF, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400,
-    0x8400, 0x7BFF, 0xFBFF, 0x3800, 0xB800, 0x3E00, 0x4100, 0x3C01, 0x3BFF, 0x6400, 0x5F00, 0x4248, 0x2E66, 0x1400,
-    0x7800, 0xF800, 0x0002, 0x07FF};
-static const uint16_t brain_edges[32] = {
-    0x0000, 0x8000, 0x3F80, 0xBF80, 0x7F80, 0xFF80, 0x7FC0, 0x7F81, 0xFFFF, 0x0001, 0x8001, 0x007F, 0x807F, 0x0080,
-    0x8080, 0x7F7F, 0xFF7F, 0x3F00, 0xBF00, 0x3FC0, 0x4020, 0x3F81, 0x3F7F, 0x4B00, 0x4F00, 0x4049, 0xC2FE, 0x43E0,
-    0x1E3C, 0x7E80, 0x0002, 0x00FF};
+    0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001,
+    0xFFFFFFFF, 0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000, 0x7F7FFFFF,
+    0xFF7FFFFF, 0x3F000000, 0xBF000000, 0x3FC00000, 0x40200000, 0x3F800001, 0x3F7FFFFF, 0x4B000001,
+    0x4F000000, 0xCF000000, 0x5F000000, 0x40490FDB, 0xC2FE0000, 0x43E00000, 0x1E3CE508, 0x477FF000};
+static const uint64_t double_edges[32] = {0,
+                                          0x8000000000000000,
+                                          0x3FF0000000000000,
+                                          0xBFF0000000000000,
+                                          0x7FF0000000000000,
+                                          0xFFF0000000000000,
+                                          0x7FF8000000000000,
+                                          0x7FF0000000000001,
+                                          0xFFFFFFFFFFFFFFFF,
+                                          0x0000000000000001,
+                                          0x8000000000000001,
+                                          0x000FFFFFFFFFFFFF,
+                                          0x800FFFFFFFFFFFFF,
+                                          0x0010000000000000,
+                                          0x8010000000000000,
+                                          0x7FEFFFFFFFFFFFFF,
+                                          0xFFEFFFFFFFFFFFFF,
+                                          0x3FE0000000000000,
+                                          0xBFE0000000000000,
+                                          0x3FF8000000000000,
+                                          0x4004000000000000,
+                                          0x3FF0000000000001,
+                                          0x3FEFFFFFFFFFFFFF,
+                                          0x4330000000000001,
+                                          0x41E0000000000000,
+                                          0xC1E0000000000000,
+                                          0x43E0000000000000,
+                                          0x400921FB54442D18,
+                                          0x47EFFFFFE0000000,
+                                          0x3810000000000000,
+                                          0x36A0000000000000,
+                                          0x41F0000000000000};
+static const uint16_t half_edges[32] = {0x0000, 0x8000, 0x3C00, 0xBC00, 0x7C00, 0xFC00, 0x7E00, 0x7C01,
+                                        0xFFFF, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400, 0x8400, 0x7BFF,
+                                        0xFBFF, 0x3800, 0xB800, 0x3E00, 0x4100, 0x3C01, 0x3BFF, 0x6400,
+                                        0x5F00, 0x4248, 0x2E66, 0x1400, 0x7800, 0xF800, 0x0002, 0x07FF};
+static const uint16_t brain_edges[32] = {0x0000, 0x8000, 0x3F80, 0xBF80, 0x7F80, 0xFF80, 0x7FC0, 0x7F81,
+                                         0xFFFF, 0x0001, 0x8001, 0x007F, 0x807F, 0x0080, 0x8080, 0x7F7F,
+                                         0xFF7F, 0x3F00, 0xBF00, 0x3FC0, 0x4020, 0x3F81, 0x3F7F, 0x4B00,
+                                         0x4F00, 0x4049, 0xC2FE, 0x43E0, 0x1E3C, 0x7E80, 0x0002, 0x00FF};
 
 uint64_t conform_random(uint64_t *state) {
     *state += 0x9E3779B97F4A7C15u;
@@ -53,8 +107,14 @@ uint64_t conform_random(uint64_t *state) {
 
 uint64_t conform_hash(uint64_t from, const void *data, size_t bytes) {
     const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        from = (from ^ at[i]) * UINT64_C(0x100000001B3);
+    uint64_t word;
+    for (; bytes >= sizeof word; bytes -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        from = (from ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        from ^= from >> 32;
+    }
+    for (; bytes > 0; bytes--, at++)
+        from = (from ^ *at) * UINT64_C(0x100000001B3);
     return from;
 }
 
@@ -74,13 +134,17 @@ static char by_type(const struct conform_type *type) {
 static char letter_of(const struct conform_form *form, unsigned operand) {
     const char *inputs = form->row->inputs;
     char letter = operand < strlen(inputs) ? inputs[operand] : 't';
+    bool small = form->last != NULL && form->last->memory <= 16 && strchr("usb", form->last->kind) != NULL;
+    if (operand == 0 && small && strcmp(form->words[0], "cvt") == 0) return form->last->memory == 8 ? 'B' : 'H';
     if (letter == 't') return by_type(form->last);
     if (letter == '1') return by_type(form->first);
     return letter;
 }
 
 size_t conform_input_count(const struct conform_form *form) {
-    size_t count = form->row->flags & TENSOR ? CONFORM_PRODUCTS : CONFORM_FEW;
+    struct conform_matrix matrix;
+    bool product = form->row->flags & TENSOR || conform_matrix_of(form, &matrix);
+    size_t count = form->row->flags & TENSOR ? CONFORM_PRODUCTS / 2 : product ? CONFORM_PRODUCTS : CONFORM_FEW;
     for (unsigned o = 0; o < 4; o++) {
         char letter = letter_of(form, o);
         if (letter == 'U') count = CONFORM_UPPERS;
@@ -158,6 +222,17 @@ static uint64_t addends(const struct conform_form *form, uint64_t r) {
     return (r & 0x80FFFFFF80FFFFFF) | 0x3F0000003F000000;
 }
 
+/* Elements of the matrix that lies at input i of a warp's or a warpgroup's. */
+static uint64_t matrix_elements(const struct conform_matrix *m, size_t i, uint64_t r, uint64_t other) {
+    uint64_t elements = 0;
+    const char *type = m->group ? (i % CONFORM_THREADS < 32 ? m->a : m->b) : i % CONFORM_WARP < 16 ? m->a : m->c;
+    unsigned bits = conform_matrix_bits(type);
+    if (type[0] == 's' || type[0] == 'u') return r;
+    for (unsigned at = 0; at < 64; at += bits)
+        elements |= conform_small_whole(type, (r >> at % 32) ^ (other >> at / 2)) << at;
+    return elements;
+}
+
 static uint64_t value(const struct conform_form *form, char letter, size_t i, unsigned o, uint64_t r, uint64_t other) {
     static const uint64_t lower[5] = {0, 1, 0x7FFF, 0x8000, 0xFFFF};
     switch (letter) {
@@ -179,6 +254,8 @@ static uint64_t value(const struct conform_form *form, char letter, size_t i, un
         return sweep(i, r);
     case 'H': /* another order for each operand */
         return (o == 0 ? i : i * 40503 + i / CONFORM_HALVES + o) % 65536 | (i * 24989 + 17) % 65536 << 16;
+    case 'B':
+        return (r & ~UINT64_C(0xFF)) | (i & 0xFF);
     case 'U': /* the order of b visits all of them, too */
         i = o == 0 ? i : (i * 77777 + 12345) % CONFORM_UPPERS;
         return (uint64_t)(i / 5) << 16 | lower[i % 5];
@@ -198,11 +275,19 @@ static uint64_t value(const struct conform_form *form, char letter, size_t i, un
 
 void conform_inputs_fill(const struct conform_form *form, struct conform_in *in, size_t count) {
     uint64_t seed = conform_hash(CONFORM_HASH_START, form->name, strlen(form->name));
+    char first = letter_of(form, 0); /* what lies behind a b c x */
+    struct conform_matrix matrix = {0};
+    bool group = strcmp(form->words[0], "wgmma") == 0;
+    conform_matrix_of(form, &matrix);
+    char behind = first == 'w' || (first == 'm' && group) ? first : first == 'm' ? 'n' : '.';
+    char letters[8];
+    for (unsigned o = 0; o < 8; o++)
+        letters[o] = o < 4 ? letter_of(form, o) : behind;
     for (size_t i = 0; i < count; i++) {
         uint64_t v[8];
         for (unsigned o = 0; o < 8; o++) {
             uint64_t r = conform_random(&seed), other = conform_random(&seed);
-            v[o] = value(form, o < 4 ? letter_of(form, o) : letter_of(form, 0) == 'm' ? 'n' : '.', i, o, r, other);
+            v[o] = letters[o] == 'w' ? matrix_elements(&matrix, i, r, other) : value(form, letters[o], i, o, r, other);
         }
         in[i] = (struct conform_in){v[0], v[1], v[2], v[3], {v[4], v[5], v[6], v[7]}};
     }

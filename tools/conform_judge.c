@@ -35,8 +35,8 @@ static long double exact_of(const struct conform_form *form, long double a, long
     static const struct {
         const char *opcode;
         long double (*function)(long double);
-    } rows[] = {{"rcp", inverse},  {"sqrt", sqrtl}, {"rsqrt", inverse_root}, {"ex2", exp2l},
-                {"lg2", log2l},    {"sin", sinl},   {"cos", cosl},           {"tanh", tanhl}};
+    } rows[] = {{"rcp", inverse}, {"sqrt", sqrtl}, {"rsqrt", inverse_root}, {"ex2", exp2l},
+                {"lg2", log2l},   {"sin", sinl},   {"cos", cosl},           {"tanh", tanhl}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(form->words[0], rows[i].opcode) == 0) return rows[i].function(a);
     return a / b;
@@ -68,7 +68,8 @@ static void judge_value(const struct conform_form *form, struct conform_error *e
     bool ftz = conform_has(form, "ftz"), quotient = strcmp(form->words[0], "div") == 0;
     long double a = (long double)conform_value(format, a_bits), b = (long double)conform_value(format, b_bits),
                 got = (long double)conform_value(format, bits), key = quotient ? fabsl(b) : a;
-    long double normal = ldexpl(1, format->least + format->fraction), largest = (long double)conform_value(format, format->largest);
+    long double normal = ldexpl(1, format->least + format->fraction),
+                largest = (long double)conform_value(format, format->largest);
     if (!isfinite(a) || (quotient && !isfinite(b)) || !(key > bound->least && key < bound->most)) return;
     if (ftz && (fabsl(a) < normal || (quotient && fabsl(b) < normal))) return;
     long double exact = exact_of(form, a, b), off = fabsl(got - exact);
@@ -85,8 +86,8 @@ static void judge_pairs(const struct conform_form *form, const struct conform_in
     const struct conform_format *format = conform_format_of(form->last);
     for (size_t i = 0; i < count; i++)
         for (unsigned at = 0; at < form->last->bits; at += format->bits)
-            judge_value(form, error, i, conform_low(in[i].a >> at, format->bits), conform_low(in[i].b >> at, format->bits),
-                        conform_low(out[i].d[0] >> at, format->bits));
+            judge_value(form, error, i, conform_low(in[i].a >> at, format->bits),
+                        conform_low(in[i].b >> at, format->bits), conform_low(out[i].d[0] >> at, format->bits));
 }
 
 void conform_note_sum(struct conform_error *error, const struct conform_format *format, size_t i, uint64_t bits,
@@ -111,12 +112,28 @@ static void judge_products(const struct conform_form *form, const struct conform
     }
 }
 
+static void judge_groups(const struct conform_form *form, const struct conform_in *in, const struct conform_out *out,
+                         size_t count, struct conform_error *error) {
+    struct conform_sum results[CONFORM_THREADS][CONFORM_GROUP_RESULTS];
+    bool half = form->first == conform_type_find("f16");
+    for (size_t i = 0; i < count; i += CONFORM_THREADS) {
+        conform_group_product(form, &in[i], results);
+        for (unsigned t = 0; t < CONFORM_THREADS; t++)
+            for (unsigned r = 0; r < CONFORM_GROUP_RESULTS; r++) {
+                uint64_t bits = half ? out[i + t].d[r / 2] >> 16 * (r % 2) & 0xFFFF : out[i + t].d[r];
+                conform_note_sum(error, half ? &conform_f16 : &conform_f32, i + t, bits, results[t][r]);
+            }
+    }
+}
+
 bool conform_errors(const struct conform_form *form, const struct conform_in *in, const struct conform_out *out,
                     size_t count, struct conform_error *error) {
     *error = (struct conform_error){.bound = bound_of(form)};
     if (error->bound == NULL || !(form->row->flags & (APPROX | TENSOR))) return false;
     if (form->row->flags & APPROX)
         judge_pairs(form, in, out, count, error);
+    else if (strcmp(form->words[0], "wgmma") == 0)
+        judge_groups(form, in, out, count, error);
     else
         judge_products(form, in, out, count, error);
     return true;

@@ -1,5 +1,5 @@
-/* conform_list.c - the rows of conform_*.def, each expanded to its forms: every choice of its pattern. May call: nothing
- * but the tables and the references that they name. */
+/* conform_list.c - the rows of conform_*.def, each expanded to its forms: every choice of its pattern. May call:
+ * nothing but the tables and the references that they name. */
 #include "conform_rows.h"
 
 #include "command.h"
@@ -29,16 +29,19 @@ static const struct conform_row rows[] = {
 #define CONFORM_FILE "conform_async.def"
 #include "conform_async.def"
 #undef CONFORM_FILE
+#define CONFORM_FILE "conform_matrix.def"
+#include "conform_matrix.def"
+#undef CONFORM_FILE
 #undef F
 };
 
 static const struct conform_type types[] = {
-    {"b8", 16, 8, 'b'},      {"u8", 16, 8, 'u'},       {"s8", 16, 8, 's'},      {"b16", 16, 16, 'b'},
-    {"u16", 16, 16, 'u'},    {"s16", 16, 16, 's'},     {"b32", 32, 32, 'b'},    {"u32", 32, 32, 'u'},
-    {"s32", 32, 32, 's'},    {"b64", 64, 64, 'b'},     {"u64", 64, 64, 'u'},    {"s64", 64, 64, 's'},
-    {"f16", 16, 16, 'f'},    {"bf16", 16, 16, 'f'},    {"f32", 32, 32, 'f'},    {"f64", 64, 64, 'f'},
-    {"tf32", 32, 32, 'f'},   {"f16x2", 32, 32, 'x'},   {"bf16x2", 32, 32, 'x'}, {"u16x2", 32, 32, 'x'},
-    {"s16x2", 32, 32, 'x'},  {"e4m3x2", 16, 16, 'x'},  {"e5m2x2", 16, 16, 'x'}, {"pred", 1, 0, 'p'},
+    {"b8", 16, 8, 'b'},     {"u8", 16, 8, 'u'},      {"s8", 16, 8, 's'},      {"b16", 16, 16, 'b'},
+    {"u16", 16, 16, 'u'},   {"s16", 16, 16, 's'},    {"b32", 32, 32, 'b'},    {"u32", 32, 32, 'u'},
+    {"s32", 32, 32, 's'},   {"b64", 64, 64, 'b'},    {"u64", 64, 64, 'u'},    {"s64", 64, 64, 's'},
+    {"f16", 16, 16, 'f'},   {"bf16", 16, 16, 'f'},   {"f32", 32, 32, 'f'},    {"f64", 64, 64, 'f'},
+    {"tf32", 32, 32, 'f'},  {"f16x2", 32, 32, 'x'},  {"bf16x2", 32, 32, 'x'}, {"u16x2", 32, 32, 'x'},
+    {"s16x2", 32, 32, 'x'}, {"e4m3x2", 16, 16, 'x'}, {"e5m2x2", 16, 16, 'x'}, {"pred", 1, 0, 'p'},
 };
 
 const struct conform_type *conform_type_find(const char *name) {
@@ -47,13 +50,7 @@ const struct conform_type *conform_type_find(const char *name) {
     return NULL;
 }
 
-bool conform_has(const struct conform_form *form, const char *word) {
-    for (unsigned i = 1; i < form->word_count; i++)
-        if (strcmp(form->words[i], word) == 0) return true;
-    return false;
-}
-
-int conform_which(const struct conform_form *form, const char *list) {
+static int find_word(const struct conform_form *form, const char *list) {
     int at = 0;
     for (const char *word = list; *word != '\0'; at++) {
         size_t length = strcspn(word, " ");
@@ -62,6 +59,20 @@ int conform_which(const struct conform_form *form, const char *list) {
         word += length + (word[length] == ' ');
     }
     return -1;
+}
+
+/* References ask the same for every input. */
+int conform_which(const struct conform_form *form, const char *list) {
+    const struct conform_memo *known = &form->memos[(uintptr_t)list / 8 % CONFORM_MEMOS];
+    if (known->list == list) return known->at;
+    struct conform_memo *memo = (struct conform_memo *)(uintptr_t)known; /* forms are made without const */
+    memo->at = find_word(form, list);
+    memo->list = list;
+    return memo->at;
+}
+
+bool conform_has(const struct conform_form *form, const char *word) {
+    return conform_which(form, word) >= 0;
 }
 
 /* ---- one form ---- */
@@ -76,6 +87,7 @@ static void split_words(struct conform_form *form) {
     }
 }
 
+/* They point into the form: it may not move any more. */
 static void read_words(struct conform_form *form) {
     split_words(form);
     form->vector = conform_has(form, "v4") ? 4 : conform_has(form, "v2") ? 2 : 1;
@@ -93,15 +105,20 @@ static void read_words(struct conform_form *form) {
     }
 }
 
-static void add_form(struct conform_list *list, const struct conform_row *row, const char *instruction) {
-    if (list->count % 64 == 0)
-        list->forms = must(realloc(list->forms, (list->count + 64) * sizeof *list->forms));
-    struct conform_form *form = &list->forms[list->count];
-    memset(form, 0, sizeof *form);
-    form->row = row;
-    form->index = (unsigned)list->count++;
+static void name_form(struct conform_form *form, const struct conform_row *row, const char *instruction) {
+    *form = (struct conform_form){.row = row};
     snprintf(form->instruction, sizeof form->instruction, "%s", instruction);
-    snprintf(form->name, sizeof form->name, "%.80s%s%.40s", instruction, row->tag[0] != '\0' ? " " : "", row->tag);
+    snprintf(form->name, sizeof form->name, "%.112s%s%.40s", instruction, row->tag[0] != '\0' ? " " : "", row->tag);
+}
+
+void conform_form_make(struct conform_form *form, const struct conform_row *row, const char *instruction) {
+    name_form(form, row, instruction);
+    read_words(form);
+}
+
+static void add_form(struct conform_list *list, const struct conform_row *row, const char *instruction) {
+    if (list->count % 64 == 0) list->forms = must(realloc(list->forms, (list->count + 64) * sizeof *list->forms));
+    name_form(&list->forms[list->count++], row, instruction);
 }
 
 /* Every choice of what is left of a pattern behind what is already there. */
@@ -131,7 +148,7 @@ struct conform_list conform_list_make(void) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expand(&list, &rows[i], name, 0, rows[i].pattern);
     for (size_t i = 0; i < list.count; i++)
-        read_words(&list.forms[i]); /* they point into the form: it may not move any more */
+        read_words(&list.forms[i]);
     return list;
 }
 

@@ -63,7 +63,8 @@ void conform_product(const struct conform_form *form, const struct conform_in *i
         for (unsigned i = 0; i < 4; i++) {
             conform_wide sum = c_at(in, type_c, lane, i), magnitude = sum < 0 ? -sum : sum;
             for (unsigned k = 0; k < depth; k++) {
-                conform_wide p = a_at(in, type_a, lane / 4 + 8 * (i / 2), k) * b_at(in, type_b, k, lane % 4 * 2 + i % 2);
+                conform_wide p =
+                    a_at(in, type_a, lane / 4 + 8 * (i / 2), k) * b_at(in, type_b, k, lane % 4 * 2 + i % 2);
                 sum += p;
                 magnitude += p < 0 ? -p : p;
             }

@@ -142,13 +142,6 @@ bool ref_peer_atomic(const struct conform_form *form, const struct conform_in *i
     return true;
 }
 
-bool ref_peer_record(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
-    (void)form;
-    for (unsigned i = 0; i < BOTH; i++)
-        record(&out[i], &in[i ^ THREADS]);
-    return true;
-}
-
 bool ref_first_record(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     (void)form;
     for (unsigned i = 0; i < BOTH; i++)

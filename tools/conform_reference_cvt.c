@@ -43,8 +43,9 @@ static conform_wide integral(conform_wide v, enum conform_rounding how) {
     if (size >= 0x1p100) return v;
     wide whole = (wide)size;
     conform_wide rest = size - (conform_wide)whole;
-    bool up = how == NEAREST ? rest > 0.5 || (rest == 0.5 && (whole & 1)) : how == UP ? v > 0 && rest > 0
-                                                                          : how == DOWN && v < 0 && rest > 0;
+    bool up = how == NEAREST ? rest > 0.5 || (rest == 0.5 && (whole & 1))
+              : how == UP    ? v > 0 && rest > 0
+                             : how == DOWN && v < 0 && rest > 0;
     conform_wide r = (conform_wide)(whole + up);
     return v < 0 ? -r : r;
 }
@@ -55,7 +56,8 @@ bool ref_cvt_to_whole(const struct conform_form *form, const struct conform_in *
     uint64_t bits = conform_low(in->a, from->bits);
     if (conform_is_nan(from, bits)) {
         if (form->first->memory < 32) return leaves(out, 0) && false; /* open for the small ones */
-        return leaves(out, form->first->memory == 64 || from == &conform_f64 ? UINT64_C(1) << (form->first->memory - 1) : 0);
+        return leaves(out,
+                      form->first->memory == 64 || from == &conform_f64 ? UINT64_C(1) << (form->first->memory - 1) : 0);
     }
     conform_wide v = flushes(form, from, bits) ? 0 : integral(conform_value(from, bits), conform_rounding_of(form));
     wide whole = v > 0x1p100 ? (wide)1 << 100 : v < -0x1p100 ? -((wide)1 << 100) : (wide)v;
@@ -64,8 +66,8 @@ bool ref_cvt_to_whole(const struct conform_form *form, const struct conform_in *
 
 bool ref_cvt_from_whole(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     wide v = whole_of(in->a, form->last);
-    return leaves(out, conform_rounded(conform_format_of(form->first), (conform_wide)v, false, conform_rounding_of(form),
-                                       false));
+    return leaves(
+        out, conform_rounded(conform_format_of(form->first), (conform_wide)v, false, conform_rounding_of(form), false));
 }
 
 /* .sat, .relu of a pattern that is no NaN. */
@@ -95,7 +97,8 @@ bool ref_cvt_float(const struct conform_form *form, const struct conform_in *in,
     uint64_t bits = conform_low(in->a, from->bits);
     if (from == &conform_bf16) return leaves(out, bits << 16); /* the same number, NaN and all */
     if (from == to && !conform_is_nan(from, bits)) {           /* to an integral value */
-        conform_wide v = flushes(form, from, bits) ? 0 : integral(conform_value(from, bits), conform_rounding_of(form));
+        conform_wide v = flushes(form, from, bits) ? 0 : conform_value(from, bits);
+        if (conform_which(form, "rni rzi rmi rpi") >= 0) v = integral(v, conform_rounding_of(form));
         return leaves(out, limited(form, to, conform_rounded(to, v, bits >> (from->bits - 1), NEAREST, false)));
     }
     conform_wide v = conform_value(from, bits);

@@ -1,5 +1,5 @@
-/* conform_reference_float.c - what floating-point arithmetic leaves: exact values in a wide format, rounded once. Shares
- * nothing with a device. */
+/* conform_reference_float.c - what floating-point arithmetic leaves: exact values in a wide format, rounded once.
+ * Shares nothing with a device. */
 #include "conform_rows.h"
 
 #include <math.h>
@@ -30,7 +30,8 @@ static conform_wide magnitude(conform_wide v) {
 
 static struct number number_of(const struct conform_form *form, const struct conform_format *format, uint64_t bits) {
     bits = conform_low(bits, format->bits);
-    struct number n = {bits, conform_value(format, bits), bits >> (format->bits - 1), conform_is_nan(format, bits), false};
+    struct number n = {bits, conform_value(format, bits), bits >> (format->bits - 1), conform_is_nan(format, bits),
+                       false};
     if (conform_has(form, "ftz") && !n.nan && magnitude(n.v) < normal(format)) {
         n.v = 0;
         n.bits = (uint64_t)n.negative << (format->bits - 1);
@@ -112,7 +113,8 @@ static bool finished(const struct conform_form *form, const struct conform_forma
     }
     bool negative = *pattern & sign;
     if (sat && (negative || *pattern == 0)) *pattern = 0;
-    if (sat && !negative && conform_value(format, *pattern) > 1) *pattern = conform_rounded(format, 1, false, NEAREST, false);
+    if (sat && !negative && conform_value(format, *pattern) > 1)
+        *pattern = conform_rounded(format, 1, false, NEAREST, false);
     if (conform_has(form, "relu") && negative) *pattern = 0;
     return true;
 }

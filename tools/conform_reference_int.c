@@ -52,8 +52,9 @@ bool ref_mul(const struct conform_form *form, const struct conform_in *in, struc
     unsigned bits = type->bits, result = conform_has(form, "wide") ? 2 * bits : bits;
     wide_unsigned product = (wide_unsigned)number(in->a, type) * (wide_unsigned)number(in->b, type);
     wide v = type->kind == 's' ? (wide)product : 0;
-    uint64_t part = conform_has(form, "hi") ? (uint64_t)(type->kind == 's' ? (wide_unsigned)(v >> bits) : product >> bits)
-                                            : (uint64_t)product;
+    uint64_t part = conform_has(form, "hi")
+                        ? (uint64_t)(type->kind == 's' ? (wide_unsigned)(v >> bits) : product >> bits)
+                        : (uint64_t)product;
     if (is(form, "mad")) {
         if (conform_has(form, "sat"))
             part = (uint64_t)clamped((wide)conform_signed(part, 32) + conform_signed(in->c, 32), 32, true);
@@ -232,6 +233,28 @@ bool ref_dot(const struct conform_form *form, const struct conform_in *in, struc
         sum += (uint64_t)(u * v);
     }
     return leaves(out, conform_low(sum, 32));
+}
+
+/* The position of the n-th set bit from `base` on (upwards for n > 0, downwards for n < 0); base itself for n = 0 where
+ * it is set; else all ones. */
+bool ref_fns(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
+    uint32_t mask = (uint32_t)in->a;
+    int base = (int)(in->b & 31), n = (int32_t)in->c % 9, left = n < 0 ? -n : n, step = n < 0 ? -1 : 1;
+    (void)form;
+    if (n == 0) return leaves(out, mask >> base & 1 ? (uint64_t)base : 0xFFFFFFFF);
+    for (int at = base; at >= 0 && at < 32; at += step)
+        if (mask >> at & 1 && --left == 0) return leaves(out, (uint64_t)at);
+    return leaves(out, 0xFFFFFFFF);
+}
+
+bool ref_vabsdiff4(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
+    uint64_t d = 0;
+    (void)form;
+    for (unsigned at = 0; at < 32; at += 8) {
+        uint64_t a = in->a >> at & 0xFF, b = in->b >> at & 0xFF;
+        d |= (a < b ? b - a : a - b) << at;
+    }
+    return leaves(out, d);
 }
 
 /* ---- carries ---- */

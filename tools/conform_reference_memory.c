@@ -1,4 +1,5 @@
-/* conform_reference_memory.c - what loads, stores, atomics and address conversions leave. Shares nothing with a device. */
+/* conform_reference_memory.c - what loads, stores, atomics and address conversions leave. Shares nothing with a device.
+ */
 #include "conform_rows.h"
 
 #include <string.h>
@@ -81,7 +82,8 @@ bool ref_space(const struct conform_form *form, const struct conform_in *in, str
 
 /* ---- atomics ---- */
 static uint64_t flushed(const struct conform_format *format, uint64_t bits) {
-    return conform_low(bits, format->bits - 1) >> format->fraction == 0 ? bits & UINT64_C(1) << (format->bits - 1) : bits;
+    return conform_low(bits, format->bits - 1) >> format->fraction == 0 ? bits & UINT64_C(1) << (format->bits - 1)
+                                                                        : bits;
 }
 
 /* Sums of floats are rounded to nearest even; those of f32 in global memory flush subnormals. */
@@ -134,7 +136,8 @@ static uint64_t operated(const struct conform_form *form, uint64_t a, uint64_t b
 
 bool ref_atomic(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     unsigned bits = form->last->bits;
-    uint64_t a = conform_low(in->a, bits), after = operated(form, a, conform_low(in->b, bits), conform_low(in->c, bits));
+    uint64_t a = conform_low(in->a, bits),
+             after = operated(form, a, conform_low(in->b, bits), conform_low(in->c, bits));
     /* where a generic address leads to, and so whether subnormals are flushed, is the device's to know */
     return leaves(out, form->words[0][0] == 'a' ? a : 0, conform_low(after, bits));
 }

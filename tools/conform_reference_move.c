@@ -16,7 +16,8 @@ struct number {
 
 static struct number number_of(const struct conform_form *form, const struct conform_type *type, uint64_t bits) {
     if (type->kind == 's') return (struct number){(conform_wide)conform_signed(bits, type->bits), false};
-    if (type->kind != 'f' && type->kind != 'x') return (struct number){(conform_wide)conform_low(bits, type->bits), false};
+    if (type->kind != 'f' && type->kind != 'x')
+        return (struct number){(conform_wide)conform_low(bits, type->bits), false};
     const struct conform_format *format = conform_format_of(type);
     bits = conform_low(bits, format->bits);
     struct number n = {0, conform_is_nan(format, bits)};
@@ -55,11 +56,20 @@ bool ref_setp(const struct conform_form *form, const struct conform_in *in, stru
 bool ref_set(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     bool p = combined(form, compares(form, number_of(form, form->last, in->a), number_of(form, form->last, in->b)), in);
     const struct conform_type *to = form->first;
-    uint64_t yes = to->kind != 'f'   ? conform_low(~UINT64_C(0), to->bits)
-                   : to->bits == 32  ? 0x3F800000
+    uint64_t yes = to->kind != 'f'      ? conform_low(~UINT64_C(0), to->bits)
+                   : to->bits == 32     ? 0x3F800000
                    : to->name[0] == 'b' ? 0x3F80
                                         : 0x3C00;
     return leaves(out, p ? yes : 0, 0, 0, 0);
+}
+
+/* A half that compares is all ones, or 1.0. */
+bool ref_set_pair(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
+    uint64_t yes = form->first->kind != 'x' ? 0xFFFF : form->first->name[0] == 'b' ? 0x3F80 : 0x3C00, d = 0;
+    for (unsigned at = 0; at < 32; at += 16)
+        if (compares(form, number_of(form, form->last, in->a >> at), number_of(form, form->last, in->b >> at)))
+            d |= yes << at;
+    return leaves(out, d, 0, 0, 0);
 }
 
 bool ref_selp(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
@@ -88,8 +98,7 @@ bool ref_mov_constant(const struct conform_form *form, const struct conform_in *
 bool ref_mov_pack(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     uint64_t a = conform_low(in->a, 16), b = conform_low(in->b, 16), c = conform_low(in->c, 16),
              x = conform_low(in->x, 16);
-    if (form->last->bits == 32)
-        return leaves(out, a | b << 16, conform_low(in->a, 32) >> 16 | a << 16, 0, 0);
+    if (form->last->bits == 32) return leaves(out, a | b << 16, conform_low(in->a, 32) >> 16 | a << 16, 0, 0);
     uint64_t turned = 0;
     for (unsigned i = 0; i < 64; i += 16)
         turned |= (in->b >> i & 0xFFFF) << (48 - i);

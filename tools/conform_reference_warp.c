@@ -19,7 +19,7 @@ static bool less(const struct conform_in *in) {
 bool ref_shuffle(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     int width = strcmp(form->row->tag, "width 8") == 0 ? 8 : LANES;
     for (int l = 0; l < LANES; l++) {
-        int first = l / width * width, last = first + width - 1, by = (int)(in[l].b & 31), from = l;
+        int first = l / width * width, last = first + width - 1, by = (int)(in[l].b & 31), from;
         bool within = true;
         switch (conform_which(form, "up down bfly idx")) {
         case 0:
@@ -90,7 +90,12 @@ bool ref_redux(const struct conform_form *form, const struct conform_in *in, str
     for (unsigned l = 1; l < LANES; l++) {
         uint32_t w = (uint32_t)in[l].a | (how > 2 ? (uint32_t)in[l].b : 0);
         bool below = is_signed ? (int32_t)w < (int32_t)v : w < v;
-        v = how == 0 ? v + w : how == 1 ? (below ? w : v) : how == 2 ? (below ? v : w) : how == 3 ? v & w : how == 4 ? v | w : v ^ w;
+        v = how == 0   ? v + w
+            : how == 1 ? (below ? w : v)
+            : how == 2 ? (below ? v : w)
+            : how == 3 ? v & w
+            : how == 4 ? v | w
+                       : v ^ w;
     }
     for (unsigned l = 0; l < LANES; l++)
         leaves(&out[l], v, 0, 0, 0);
@@ -190,6 +195,12 @@ bool ref_twice(const struct conform_form *form, const struct conform_in *in, str
     return true;
 }
 
+bool ref_joined(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
+    (void)form;
+    leaves(out, conform_low(in->a, 32) | in->b << 32, 0, 0, 0);
+    return true;
+}
+
 bool ref_leave(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     (void)form;
     if (less(in))
@@ -209,13 +220,6 @@ bool ref_word(const struct conform_form *form, const struct conform_in *in, stru
 bool ref_true(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
     (void)form, (void)in;
     leaves(out, 1, 0, 0, 0);
-    return true;
-}
-
-bool ref_all_ones(const struct conform_form *form, const struct conform_in *in, struct conform_out *out) {
-    (void)form, (void)in;
-    for (unsigned i = 0; i < CONFORM_CLUSTER * CONFORM_THREADS; i++)
-        leaves(&out[i], 1, 0, 0, 0);
     return true;
 }
 

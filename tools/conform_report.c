@@ -22,26 +22,31 @@ static void print_values(const char *what, const uint64_t *values, size_t count,
         fprintf(to, " %llx", (unsigned long long)values[i]);
 }
 
-static void print_input(const struct conform_outcome *o, FILE *to) {
-    const uint64_t values[4] = {o->input.a, o->input.b, o->input.c, o->input.x};
+static void print_sample(const struct conform_sample *sample, const char *wanted, FILE *to) {
+    const uint64_t values[4] = {sample->input.a, sample->input.b, sample->input.c, sample->input.x};
+    fprintf(to, "    input %zu: ", sample->number);
     print_values("a b c x =", values, 4, to);
+    print_values(": left", sample->got.d, 4, to);
+    if (wanted != NULL) print_values(wanted, sample->wanted.d, 4, to);
+    fprintf(to, "\n");
 }
 
 static void print_recorded(const struct conform_outcome *o, FILE *to) {
     const struct conform_difference *d = &o->difference;
+    char distance[64] = "";
+    if (d->ulps > 0) snprintf(distance, sizeof distance, ", by %.0f ulp at most", d->ulps);
     fprintf(to, "  %s: ", o->name);
-    if (d->differing == 0)
-        fprintf(to, "differs from what was recorded for several inputs\n");
-    else if (approximate(o))
-        fprintf(to, "%zu of %zu results are not the recorded ones, by %.0f ulp at most\n", d->differing, o->count,
-                d->ulps);
-    else
-        fprintf(to, "input %zu gives another result than was recorded\n", d->input);
+    if (d->differing == 0) {
+        fprintf(to, "several results are not the recorded ones\n");
+        return;
+    }
+    fprintf(to, "%zu results are not the recorded ones%s\n", d->differing, distance);
+    print_sample(&o->changed, approximate(o) ? ", recorded" : NULL, to);
 }
 
-static void print_one(const struct conform_outcome *o, FILE *to) {
+static void print_one(const struct conform_outcome *o, size_t shown, FILE *to) {
     static const char *const recorded[] = {"no recorded data", "recorded for another text or other inputs",
-                                           "as recorded", "not as recorded"};
+                                           "recorded, but damaged", "as recorded", "not as recorded"};
     switch (o->run) {
     case NOT_RUN:
         fprintf(to, "  %s: not run\n", o->name);
@@ -54,31 +59,26 @@ static void print_one(const struct conform_outcome *o, FILE *to) {
         break;
     }
     if (o->differing > 0) {
-        fprintf(to, "  %s: %zu of %zu results are not the reference's; input %zu: ", o->name, o->differing, o->count,
-                o->first);
-        print_input(o, to);
-        print_values(": left", o->got.d, 4, to);
-        print_values(", must be", o->wanted.d, 4, to);
-        fprintf(to, "\n");
+        fprintf(to, "  %s: %zu of %zu results are not the reference's\n", o->name, o->differing, o->count);
+        for (size_t i = 0; i < o->differing && i < shown; i++)
+            print_sample(&o->samples[i], ", must be", to);
     } else if (o->judged && o->error.beyond > 0) {
-        fprintf(to, "  %s: %zu of %zu results are beyond %g %s, by %g at most; input %zu: ", o->name, o->error.beyond,
-                o->error.judged, o->error.bound->bound, unit_of(o->error.bound->measure), o->error.largest,
-                o->error.worst);
-        print_input(o, to);
-        print_values(": left", o->got.d, 4, to);
-        fprintf(to, "\n");
+        fprintf(to, "  %s: %zu of %zu results are beyond %g %s, by %g at most\n", o->name, o->error.beyond,
+                o->error.judged, o->error.bound->bound, unit_of(o->error.bound->measure), o->error.largest);
+        print_sample(&o->samples[0], NULL, to);
     } else if (!conform_outcome_bad(o)) {
         fprintf(to, "  %s: %s, %s\n", o->name, o->referred ? "as the reference" : "within its bound",
                 recorded[o->recorded]);
     }
     if (o->recorded == RECORDED_OTHER) print_recorded(o, to);
+    if (o->recorded == RECORDED_DAMAGED) fprintf(to, "  %s: its recorded data is damaged\n", o->name);
 }
 
 /* ---- families of approximations ---- */
 /* The largest error of the outcomes that have one bound. */
 static void add_family(struct table *table, const struct conform_report *report, const struct conform_bound *bound) {
     size_t snippets = 0, judged = 0, exact = 0;
-    const struct conform_outcome *worst = NULL;
+    const struct conform_outcome *worst = NULL, *recorded = NULL;
     char text[64];
     for (size_t i = 0; i < report->count; i++) {
         const struct conform_outcome *o = &report->outcomes[i];
@@ -87,6 +87,8 @@ static void add_family(struct table *table, const struct conform_report *report,
         judged += o->error.judged;
         exact += o->error.exact;
         if (worst == NULL || o->error.at_bound > worst->error.at_bound) worst = o;
+        if (o->recorded_judged && (recorded == NULL || o->recorded_error.at_bound > recorded->recorded_error.at_bound))
+            recorded = o;
     }
     if (worst == NULL) return;
     snprintf(text, sizeof text, "%s*%s", bound->prefix, bound->suffix);
@@ -95,16 +97,20 @@ static void add_family(struct table *table, const struct conform_report *report,
     table_integer(table, (int64_t)judged);
     table_number(table, "%.1f %%", judged > 0 ? 100.0 * (double)exact / (double)judged : 0);
     table_number(table, "%.3g", worst->error.largest);
+    if (recorded != NULL)
+        table_number(table, "%.3g", recorded->recorded_error.largest);
+    else
+        table_none(table);
     table_number(table, "%.3g", bound->bound);
     table_text(table, unit_of(bound->measure));
     table_text(table, bound->section);
 }
 
 static void print_families(const struct conform_report *report, FILE *to) {
-    static const struct column columns[] = {{"family", "family"},   {"snippets", "snippets"},
-                                            {"results", "results"}, {"rounded", "rounded right"},
-                                            {"error", "error"},     {"allowed", "allowed"},
-                                            {"unit", "unit"},       {"manual", "PTX ISA"}};
+    static const struct column columns[] = {
+        {"family", "family"},         {"snippets", "snippets"}, {"results", "results"},
+        {"rounded", "rounded right"}, {"error", "error"},       {"recorded", "recorded"},
+        {"allowed", "allowed"},       {"unit", "unit"},         {"manual", "PTX ISA"}};
     struct table *table = table_new(columns, sizeof columns / sizeof columns[0]);
     bool any = false;
     for (size_t i = 0; i < report->count; i++) {
@@ -126,7 +132,7 @@ static void print_families(const struct conform_report *report, FILE *to) {
 /* ---- counts ---- */
 struct counts {
     size_t run, exact, exact_right, approximate, within, refused, broke, left;
-    size_t recorded[4], recorded_exact, recorded_exact_same;
+    size_t recorded[CONFORM_RECORDED], recorded_exact, recorded_exact_same;
 };
 
 static struct counts count_all(const struct conform_report *report) {
@@ -154,16 +160,18 @@ static struct counts count_all(const struct conform_report *report) {
 
 static void print_recorded_counts(const struct conform_report *report, const struct counts *n, FILE *to) {
     if (report->golden == NULL) {
-        fprintf(to, "recorded: no recorded data for any snippet (on an H200: dcpk check device --device cuda:0 --record "
-                    "conformance_h200.txt)\n");
+        fprintf(to,
+                "recorded: no recorded data for any snippet (on an H200: dcpk check device --device cuda:0 --record "
+                "conformance_h200.txt)\n");
         return;
     }
     fprintf(to, "recorded: %s: %s\n", report->path, conform_golden_device(report->golden));
-    fprintf(to, "  %zu of %zu snippets are as recorded to the last bit; of the %zu that the manual defines to the bit, %zu\n",
-            n->recorded[RECORDED_SAME], n->recorded[RECORDED_SAME] + n->recorded[RECORDED_OTHER], n->recorded_exact,
-            n->recorded_exact_same);
-    if (n->recorded[NOT_RECORDED] > 0)
-        fprintf(to, "  %zu snippets have no recorded data\n", n->recorded[NOT_RECORDED]);
+    fprintf(
+        to,
+        "  %zu of %zu snippets are as recorded to the last bit; of the %zu that the manual defines to the bit, %zu\n",
+        n->recorded[RECORDED_SAME], n->recorded[RECORDED_SAME] + n->recorded[RECORDED_OTHER], n->recorded_exact,
+        n->recorded_exact_same);
+    if (n->recorded[NOT_RECORDED] > 0) fprintf(to, "  %zu snippets have no recorded data\n", n->recorded[NOT_RECORDED]);
     if (n->recorded[OF_ANOTHER_TEXT] > 0)
         fprintf(to, "  %zu snippets were recorded for another text or other inputs: no data for them\n",
                 n->recorded[OF_ANOTHER_TEXT]);
@@ -174,7 +182,8 @@ bool conform_report_print(const struct conform_report *report, FILE *to) {
     bool good = true;
     for (size_t i = 0; i < report->count; i++) {
         bool bad = conform_outcome_bad(&report->outcomes[i]);
-        if (bad || report->verbose) print_one(&report->outcomes[i], to);
+        if (bad || report->verbose)
+            print_one(&report->outcomes[i], report->verbose ? CONFORM_SAMPLES : CONFORM_SHOWN, to);
         good = good && !bad;
     }
     fprintf(to, "device: %s\n%zu snippets, %zu run", report->device, report->count, n.run);

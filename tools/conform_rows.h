@@ -34,9 +34,16 @@ uint64_t conform_rounded(const struct conform_format *format, conform_wide v, bo
 conform_wide conform_sum(conform_wide a, conform_wide b);
 enum conform_rounding conform_rounding_of(const struct conform_form *form);
 
-#define REFERENCES(R) R(add) R(pairs) R(mul) R(mul24) R(div) R(extreme) R(sign) R(sad) R(logic) R(shift) R(funnel) R(lop3_96) R(lop3_more) R(bfe) R(bfi) R(brev) R(count) R(prmt) R(szext) R(bmsk) R(dot) R(carry_add) R(carry_sub) R(carry_mad) R(carry_madc) R(setp) R(set) R(selp) R(slct) R(mov) R(mov_constant) R(mov_pack) R(mov_pred) R(logic_pred) R(float) R(float_extreme) R(float_sign) R(half) R(testp) R(cvt_whole) R(cvt_to_whole) R(cvt_from_whole) R(cvt_float) R(cvt_tf32) R(cvt_pair) R(cvt_unpair) R(load) R(load_param) R(load_constant) R(load_indexed) R(store) R(atomic) R(reduction) R(slot_word) R(space) R(stored_word) R(shuffle) R(vote) R(vote_half) R(match) R(redux) R(nothing) R(neighbour) R(one) R(ldmatrix) R(stmatrix) R(mma) R(branch) R(loop) R(choice) R(twice) R(leave) R(word) R(special) R(true) R(far) R(far_upper) R(barrier_vote) R(copy) R(pending) R(far_copied) R(record) R(record_b) R(tensor) R(peer) R(peer_rank) R(peer_load) R(peer_store) R(peer_atomic) R(peer_record) R(first_record) R(all_ones)
-#define DECLARE(name) conform_reference ref_##name;
-REFERENCES(DECLARE)
-#undef DECLARE
+conform_reference ref_add, ref_pairs, ref_mul, ref_mul24, ref_div, ref_extreme, ref_sign, ref_sad, ref_logic, ref_shift,
+    ref_funnel, ref_lop3_96, ref_lop3_more, ref_bfe, ref_bfi, ref_brev, ref_count, ref_prmt, ref_szext, ref_bmsk,
+    ref_dot, ref_carry_add, ref_carry_sub, ref_carry_mad, ref_carry_madc, ref_setp, ref_set, ref_selp, ref_slct,
+    ref_mov, ref_mov_constant, ref_mov_pack, ref_mov_pred, ref_logic_pred, ref_float, ref_float_extreme, ref_float_sign,
+    ref_half, ref_testp, ref_cvt_whole, ref_cvt_to_whole, ref_cvt_from_whole, ref_cvt_float, ref_cvt_tf32, ref_cvt_pair,
+    ref_cvt_unpair, ref_load, ref_load_param, ref_load_constant, ref_load_indexed, ref_store, ref_atomic, ref_reduction,
+    ref_slot_word, ref_space, ref_stored_word, ref_shuffle, ref_vote, ref_vote_half, ref_match, ref_redux, ref_nothing,
+    ref_neighbour, ref_one, ref_ldmatrix, ref_stmatrix, ref_mma, ref_branch, ref_loop, ref_choice, ref_twice, ref_leave,
+    ref_word, ref_special, ref_true, ref_far, ref_far_upper, ref_barrier_vote, ref_copy, ref_pending, ref_far_copied,
+    ref_record, ref_record_b, ref_tensor, ref_peer, ref_peer_rank, ref_peer_load, ref_peer_store, ref_peer_atomic,
+    ref_first_record, ref_fns, ref_vabsdiff4, ref_set_pair, ref_joined, ref_wmma, ref_wgmma, ref_wgmma_bytes;
 
 #endif

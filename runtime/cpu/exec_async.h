@@ -105,7 +105,8 @@ int bulk_fault(struct exec *x, unsigned lane, const struct bulk *b, int code, co
     __attribute__((format(printf, 5, 6)));
 
 /* ---- exec_mbarrier.c ---- */
-op_fn op_mbarrier_init, op_mbarrier_inval, op_mbarrier_tx, op_mbarrier_arrive, op_mbarrier_wait, op_mbarrier_pending;
+op_fn op_mbarrier_init, op_mbarrier_inval, op_mbarrier_tx, op_mbarrier_arrive, op_mbarrier_wait, op_mbarrier_pending,
+    op_copy_mbarrier;
 struct mbarrier *mbarrier_at(const struct cta *cta, u64 offset);                                  /* NULL: none */
 bool mbarrier_complete_tx(struct exec *x, unsigned lane, struct cta *cta, u32 offset, u32 bytes); /* false: fault */
 void mbarrier_describe(const struct exec *x, char *text, size_t capacity);                        /* what x waits for */

@@ -210,6 +210,26 @@ int op_mbarrier_arrive(struct exec *x, const struct op *o, u32 m) {
     return world_adverse(x->world) ? RUN_STOP : RUN_NEXT;
 }
 
+/* cp.async.mbarrier.arrive: what the thread has begun lands here and now, which is a moment that the ISA permits, so
+ * the arrival comes here, too. Without noinc (sub 0) it follows on its own increment of the pending count: no change.
+ */
+int op_copy_mbarrier(struct exec *x, const struct op *o, u32 m) {
+    static const struct op all = {.sub = 1};
+    u64 address[WARP];
+    lane_addresses(x, o, address);
+    if (op_copy_wait(x, &all, m) != RUN_NEXT) return RUN_FAULT;
+    copies_release(x, m);
+    FOR_LANES(l, m) {
+        struct place place;
+        struct mbarrier *b;
+        if (!find(x, l, o->space, address[l], &place, &b)) return RUN_FAULT;
+        if (x->checker) check_gate_arrive(x, 1u << l, &b->arriving);
+        if (o->sub && !arrive(x, o, l, b)) return RUN_FAULT;
+    }
+    x->warp->told = true;
+    return world_adverse(x->world) ? RUN_STOP : RUN_NEXT;
+}
+
 /* ---- waits ---- */
 /* 1: the phase is complete, 0: not yet, -1: fault. With a state (sub 0) or a parity (sub 1). */
 static int test(struct exec *x, const struct op *o, u32 lane, const struct mbarrier *b, u32 *parity) {

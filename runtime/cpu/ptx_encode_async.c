@@ -99,6 +99,18 @@ void encode_mbarrier_arrive(struct loader *l, const struct insn *insn, struct op
     op->flags = (op->flags & ~(u32)F_WIDE_ADDRESS) | (wide ? F_WIDE_ADDRESS : 0);
 }
 
+/* cp.async.mbarrier.arrive{.noinc}{.shared}: [address]; sub 1: noinc */
+void encode_copy_mbarrier(struct loader *l, const struct insn *insn, struct op *op) {
+    op->sub = text_is(insn->modifiers[4], "noinc");
+    read_words(l, insn, 4u + op->sub, ORDER_RELEASE, op);
+    bool spaced = insn->modifier_count == 6u + op->sub;
+    if ((!spaced && insn->modifier_count != 5u + op->sub) || spaced != (op->space == SPACE_SHARED) || op->flags)
+        unsupported(l, insn);
+    want_operands(l, insn, 1, 1);
+    shared_address(l, insn, 0, op);
+    op->b = op->d = NO_OPERAND;
+}
+
 /* test_wait, try_wait: predicate, [address], state or (parity, sub 1) parity, and try_wait's time hint */
 void encode_mbarrier_wait(struct loader *l, const struct insn *insn, struct op *op) {
     bool try = text_is(insn->modifiers[1], "try_wait"), parity = text_is(insn->modifiers[2], "parity");

@@ -78,10 +78,3 @@ void encode_copy_group(struct loader *l, const struct insn *insn, struct op *op)
                           : "no operand is expected");
     if (counted) op->imm = (u32)insn->operands[0].bits;
 }
-
-void encode_copy_mbarrier(struct loader *l, const struct insn *insn, struct op *op) {
-    (void)op;
-    insn_fail(l, insn,
-              "`%.*s` is not supported: no mbarrier tracks a cp.async here, commit it to a group and wait for that",
-              (int)insn->opcode.length, insn->opcode.at);
-}
