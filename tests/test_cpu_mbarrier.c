@@ -229,7 +229,7 @@ static const struct outcome refusals[] = {
     {"cp.async.mbarrier.arrive.noinc.shared::cluster.b64 [bars];", "is not supported in this form", 0},
     {"cp.async.mbarrier.arrive.shared.noinc.b64 [bars];", "is not supported in this form", 0},
     {"cp.async.mbarrier.arrive.release.b64 [bars];", "is not supported in this form", 0},
-    {"cp.async.mbarrier.arrive.shared.b64 [bars], 1;", "2 operands do not suit", 0},
+    {"cp.async.mbarrier.arrive.shared.b64 [bars], 1;", "1 operand is expected, not 2", 0},
 };
 
 START_TEST(what_is_not_there_is_refused_at_load) {

@@ -53,7 +53,8 @@ static bool checker_from_environment(dcpkcpu_options *options) {
 static bool options_from_environment(dcpkcpu_options *options) {
     uint64_t devices = (uint64_t)options->devices, sms = (uint64_t)options->sms;
     bool seeded = false, given;
-    bool good = checker_from_environment(options) && read_number("DCPK_CPU_SEED", 0, UINT64_MAX, &options->seed, &seeded) &&
+    bool good = checker_from_environment(options) &&
+                read_number("DCPK_CPU_SEED", 0, UINT64_MAX, &options->seed, &seeded) &&
                 read_number("DCPK_CPU_DEVICES", 1, MAX_DEVICES, &devices, &given) &&
                 read_number("DCPK_CPU_SMS", 1, 1024, &sms, &given);
     options->devices = (int32_t)devices;
@@ -81,7 +82,9 @@ static bool in_range(const dcpkcpu_options *o) {
            o->major <= 99 && o->minor >= 0 && o->minor <= 9 && (o->multicast == 0 || o->multicast == 1) &&
            (o->schedule == DCPKCPU_FAIR || o->schedule == DCPKCPU_RANDOM) && o->store_delay >= 0 &&
            o->store_delay <= 1000000 && o->livelock_rounds >= 1 && (o->trace == 0 || o->trace == 1) &&
-           o->memory_checker >= DCPKCPU_CHECKER_AUTO && o->memory_checker <= DCPKCPU_CHECKER_OFF;
+           o->memory_checker >= DCPKCPU_CHECKER_AUTO && o->memory_checker <= DCPKCPU_CHECKER_OFF &&
+           (o->races_allowed == 0 || o->races_allowed == 1) && o->store_tracking >= DCPKCPU_TRACKING_AUTO &&
+           o->store_tracking <= DCPKCPU_TRACKING_OFF;
 }
 
 int dcpkcpu_configure(const dcpkcpu_options *options) {

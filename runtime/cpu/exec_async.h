@@ -14,12 +14,12 @@
 enum { COUNT_MOST = (1 << 20) - 1, UNIT = 16, BARRIER_BYTES = 8, ROW_MOST = 2048, DIMENSIONS = 5 };
 
 struct mbarrier {
-    u32 offset;            /* in shared memory */
-    u32 expected, pending; /* arrivals of a phase; those still to come in this one */
-    s32 tx;                /* bytes still to come in this phase */
-    u32 flying;            /* bulk loads on their way that complete here */
-    u32 waiters;           /* warps whose last wait here found the phase incomplete */
-    u64 phase;             /* phases completed */
+    u32 offset;                     /* in shared memory */
+    u32 expected, pending;          /* arrivals of a phase; those still to come in this one */
+    s32 tx;                         /* bytes still to come in this phase */
+    u32 flying;                     /* bulk loads on their way that complete here */
+    u32 waiters;                    /* warps whose last wait here found the phase incomplete */
+    u64 phase;                      /* phases completed */
     struct clocks *arriving, *over; /* the memory checker's: what arrivals of this phase, of former ones brought */
 };
 
@@ -52,6 +52,7 @@ struct bulk {
     u32 noticed;        /* load: warps that found its phase over by a .relaxed wait: with a fence they see it */
     u32 carried;        /* load: barriers that a warp which sees it has reached by bar.arrive */
     u8 *staged;         /* store: what has been read */
+    bool early;         /* load: begun before griddepcontrol.wait */
     bool store, waited; /* waited: store: its thread has waited for its reads */
 };
 

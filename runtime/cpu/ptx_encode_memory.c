@@ -34,7 +34,7 @@ static const struct {
                {"acquire", EFFECT_ORDER, ORDER_ACQUIRE},
                {"release", EFFECT_ORDER, ORDER_RELEASE},
                {"acq_rel", EFFECT_ORDER, ORDER_ACQ_REL},
-               {"sc", EFFECT_ORDER, ORDER_ACQ_REL},
+               {"sc", EFFECT_ORDER, ORDER_SC},
                {"mmio", EFFECT_ORDER, ORDER_VOLATILE},
                {"cta", EFFECT_SCOPE, SCOPE_CTA},
                {"cluster", EFFECT_SCOPE, SCOPE_CLUSTER},
