@@ -1,11 +1,12 @@
-/* program_bench_decode.c - part of `make bench-gpu`: mla_decode (pv=fp8) beside a public kernel, shape by shape.
+/* program_bench_decode.c - part of `make bench-gpu`: mla_decode (pv=fp8, or the other form) beside a public kernel,
+ * shape by shape.
  *
  * Reads a table of the peer's times (docs/peers_h200.csv) and measures the same shapes: graph replay, inputs that
  * rotate beyond the L2, reducer and planning included. Floor and target: tests/roofline.h. The two anchors of
  * tests/gpu_anchors.c come first. Options: --device KIND, --peers FILE, --only TEXT (rows whose
  * "heads,q,requests,context" begin so), --csv FILE (all figures, a line as soon as a shape is measured), --svg FILE
- * (the picture). --draw CSV -o SVG makes the picture of such a table, without a device. Exit 1 where an anchor is not
- * reproduced. */
+ * (the picture), --pv f16|fp8. --draw CSV -o SVG makes the picture of such a table, without a device. Exit 1 where an
+ * anchor is not reproduced. */
 #include <tests/gpu_bench.h>
 #include <tests/roofline.h>
 
@@ -27,7 +28,7 @@ enum {
 };
 
 struct choice {
-    const char *device, *peers, *only, *csv, *svg, *draw;
+    const char *device, *peers, *only, *csv, *svg, *draw, *pv;
 };
 
 static struct gpu gpu;
@@ -85,13 +86,13 @@ static int draw_table(const struct choice *choice) {
 }
 
 /* ---- measures ---- */
-static double measure(const struct roofline_row *shape) {
+static double measure(const struct roofline_row *shape, const char *pv) {
     char text[128];
     int32_t lens[MOST_REQUESTS];
     struct kernel_inputs *inputs;
     dcpk_error error;
     dcpk_error_init(&error);
-    snprintf(text, sizeof text, "mla_decode pv=fp8 heads=%d q=%d batch=%d", shape->heads, shape->q,
+    snprintf(text, sizeof text, "mla_decode pv=%.7s heads=%d q=%d batch=%d", pv, shape->heads, shape->q,
              shape->requests * shape->q);
     for (int r = 0; r < shape->requests; r++)
         lens[r] = shape->context;
@@ -118,11 +119,11 @@ static void show(const struct roofline_row *row) {
     fflush(stdout);
 }
 
-static void name_table(struct roofline *table) {
+static void name_table(struct roofline *table, const char *pv) {
     char day[16];
     time_t now = time(NULL);
     strftime(day, sizeof day, "%Y-%m-%d", gmtime(&now));
-    snprintf(table->title, sizeof table->title, "mla_decode pv=fp8 on one %.60s (%d multiprocessors), %s",
+    snprintf(table->title, sizeof table->title, "mla_decode pv=%.7s on one %.60s (%d multiprocessors), %s", pv,
              gpu.info.name, (int)gpu.info.sms, day);
 }
 
@@ -133,7 +134,7 @@ static void measure_all(const struct choice *choice, bool anchored, struct roofl
         fprintf(csv, "# the anchors were %sreproduced in the same run\n", anchored ? "" : "not ");
     }
     for (size_t i = 0; i < table->count; i++) {
-        table->rows[i].us = roofline_kept(measure(&table->rows[i]));
+        table->rows[i].us = roofline_kept(measure(&table->rows[i], choice->pv));
         show(&table->rows[i]);
         if (csv != NULL) {
             roofline_put_row(csv, &table->rows[i]);
@@ -155,7 +156,7 @@ static int run(const struct choice *choice) {
     for (size_t i = 0; i < POOL / sizeof *pool; i++)
         pool[i] = (random_next(&random) & 0x8787878787878787) | 0x2828282828282828; /* e4m3 of usual size */
     gpu_open(&gpu, choice->device);
-    name_table(&table);
+    name_table(&table, choice->pv);
     printf("bench-decode: %s, %zu shapes of %s\n", gpu.info.name, table.count, choice->peers);
     bool fine = gpu_anchors(&gpu, pool, POOL, &read_gbs);
     measure_all(choice, fine, &table);
@@ -170,14 +171,12 @@ static int run(const struct choice *choice) {
 }
 
 int main(int argc, char **argv) {
-    static const struct option longs[] = {{"device", required_argument, NULL, 'd'},
-                                          {"peers", required_argument, NULL, 'p'},
-                                          {"only", required_argument, NULL, 'n'},
-                                          {"csv", required_argument, NULL, 'c'},
-                                          {"svg", required_argument, NULL, 'o'},
-                                          {"draw", required_argument, NULL, 'D'},
-                                          {NULL, 0, NULL, 0}};
-    struct choice choice = {.device = "cuda", .peers = "docs/peers_h200.csv"};
+    static const struct option longs[] = {
+        {"device", required_argument, NULL, 'd'}, {"peers", required_argument, NULL, 'p'},
+        {"only", required_argument, NULL, 'n'},   {"csv", required_argument, NULL, 'c'},
+        {"svg", required_argument, NULL, 'o'},    {"draw", required_argument, NULL, 'D'},
+        {"pv", required_argument, NULL, 'v'},     {NULL, 0, NULL, 0}};
+    struct choice choice = {.device = "cuda", .peers = "docs/peers_h200.csv", .pv = "fp8"};
     int c;
     while ((c = getopt_long(argc, argv, "o:", longs, NULL)) != -1 && c != '?') {
         const char **to = c == 'd'   ? &choice.device
@@ -185,11 +184,13 @@ int main(int argc, char **argv) {
                           : c == 'n' ? &choice.only
                           : c == 'c' ? &choice.csv
                           : c == 'o' ? &choice.svg
+                          : c == 'v' ? &choice.pv
                                      : &choice.draw;
         *to = optarg;
     }
     if (c == '?' || optind != argc || (choice.draw != NULL && (choice.svg == NULL || choice.csv != NULL))) {
-        fprintf(stderr, "usage: bench_decode [--device KIND] [--peers FILE] [--only TEXT] [--csv FILE] [--svg FILE]\n"
+        fprintf(stderr, "usage: bench_decode [--device KIND] [--peers FILE] [--only TEXT] [--csv FILE] [--svg FILE] "
+                        "[--pv f16|fp8]\n"
                         "       bench_decode --draw CSV -o SVG\n");
         return 2;
     }
