@@ -65,6 +65,9 @@ static bool open_run(struct dead *d, struct whole *whole, char *what) {
         .size = sizeof shape, .dcp = d->ranks, .heads = d->heads, .cap = (int32_t)d->cap, .qh = (int32_t)d->qh};
     d->layout.size = sizeof d->layout;
     WORKS(dcpk_box_layout_of(&shape, &d->layout, &d->error));
+    for (int32_t r = 0; r < d->ranks; r++) { /* likewise: who leaves may read queries that nobody has ever sent */
+        HOLDS(CPU(d, mark)(dcpk_box_base(rank_of(d, r)->box), d->layout.bytes, DCPKCPU_MARK_WRITTEN) == 0, "mark");
+    }
     return true;
 }
 

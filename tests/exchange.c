@@ -120,7 +120,7 @@ void exchange_under_schedule(dcpk_gen *gen, int32_t heads, int32_t dcp, uint64_t
     const int32_t *b = batches[dcp <= 4 ? seed / 5 % 2 : seed % 10 ? 2 : 0];
     struct exchange_case shape = {
         heads, dcp, {b[0], b[1], b[2], b[3]}, dcp > 1 ? forms[form].keys : "", NASTY_ALL, forms[form].how};
-    bool untracked = seed / 10 % 4 != 0; /* every form and row count in ten of forty schedules: it doubles the time */
+    bool untracked = seed / 10 % 8 != 0; /* every form and row count in ten of eighty schedules: it doubles the time */
     must_be_right(gen, &shape, DCPKCPU_RANDOM, seed, untracked);
 }
 
