@@ -162,6 +162,8 @@ $(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/
 $(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/wgmma_record: LIBS = -lm -ldl -lpthread
 $(BUILD)/tests/wgmma_record: $(BUILD)/libdcpk.a
+$(BUILD)/tests/foreign_gpu: LIBS = -lm -ldl -lpthread
+$(BUILD)/tests/foreign_gpu: $(BUILD)/libtests.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/memcheck: LIBS = -lm -ldl -lpthread
 $(BUILD)/tests/memcheck: $(BUILD)/libtests.a $(BUILD)/libdcpk.a
 # An engine's program: it links the runtime's library and nothing else.

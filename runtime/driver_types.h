@@ -75,7 +75,7 @@ enum { /* flags and small enums */
        DRIVER_CAPTURE_GLOBAL = 0, /* CUstreamCaptureMode */
        DRIVER_CAPTURE_THREAD_LOCAL = 1,
        DRIVER_CAPTURE_RELAXED = 2,
-       DRIVER_EVENT_EXTERNAL = 1, /* of a record or wait: a node of the captured graph */
+       DRIVER_EVENT_EXTERNAL = 1,    /* of a record or wait: a node of the captured graph */
        DRIVER_EDGE_PROGRAMMATIC = 1, /* CUgraphDependencyType, and the port of a kernel node */
        DRIVER_USER_OBJECT_NO_SYNC = 1,
        DRIVER_GRAPH_OBJECT_MOVE = 1,

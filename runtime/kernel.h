@@ -53,8 +53,8 @@ struct dcpk_kernel {
     dcpk_image *image;
     cu_library library;
     dcpk_spec spec;
-    int32_t id;     /* kernels.def, 0 for a template of the user's own */
-    char text[512]; /* the canonical spec, for messages; ends in ... when cut */
+    int32_t id;         /* kernels.def, 0 for a template of the user's own */
+    char text[512];     /* the canonical spec, for messages; ends in ... when cut */
     uint64_t workspace; /* bytes of args.workspace, 0: none */
     uint32_t entry_count;
     struct kernel_entry entries[DCPK_IMAGE_MAX_ENTRIES];

@@ -77,9 +77,9 @@ static void count_use(const struct kernel_entry *entry, dcpk_box *box) {
     if (entry->closes) atomic_fetch_add_explicit(&box->closed, 1, memory_order_relaxed);
 }
 
-/* The parameters that are tensor maps; args NULL: the caller has made them. */
+/* The parameters that are tensor maps, in maps[KERNEL_MAPS]; args NULL: the caller has made them. */
 static dcpk_status make_maps(const dcpk_kernel *kernel, const struct kernel_entry *entry, const dcpk_args *args,
-                             void **params, cu_tensor_map maps[KERNEL_MAPS], dcpk_error *error) {
+                             void **params, cu_tensor_map *maps, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     uint32_t made = 0;
     for (uint32_t i = 0; args != NULL && status == DCPK_OK && i < entry->info.param_count; i++) {
@@ -91,8 +91,8 @@ static dcpk_status make_maps(const dcpk_kernel *kernel, const struct kernel_entr
 }
 
 static dcpk_status in_context(const dcpk_kernel *kernel, const struct kernel_entry *entry, const dcpk_args *args,
-                              void **params, dcpk_box *box, void *stream, uint32_t flags, dcpk_error *error) {
-    cu_tensor_map maps[KERNEL_MAPS];
+                              void **params, cu_tensor_map *maps, dcpk_box *box, void *stream, uint32_t flags,
+                              dcpk_error *error) {
     const dcpk_device *device = kernel->device;
     struct capture capture;
     bool pushed;
@@ -121,6 +121,7 @@ dcpk_status dcpk_kernel_go(const dcpk_kernel *kernel, uint32_t index, const dcpk
                    : box != NULL                       ? box->base + box->layout.rows_lse
                                                        : 0;
     void *params[DCPK_IMAGE_MAX_PARAMS]; /* the driver reads through them only */
+    cu_tensor_map maps[KERNEL_MAPS];
     for (uint32_t i = 0; i < entry->info.param_count; i++) {
         const struct kernel_param *param = &entry->params[i];
         if (param->source == PARAM_CHAIN)
@@ -136,7 +137,7 @@ dcpk_status dcpk_kernel_go(const dcpk_kernel *kernel, uint32_t index, const dcpk
         else
             params[i] = (void *)((uintptr_t)args + param->offset);
     }
-    return in_context(kernel, entry, args, params, box, stream, flags, error);
+    return in_context(kernel, entry, args, params, maps, box, stream, flags, error);
 }
 
 dcpk_status dcpk_kernel_launch(const dcpk_kernel *kernel, uint32_t entry, const dcpk_args *args, dcpk_box *box,
@@ -163,5 +164,5 @@ dcpk_status dcpk_kernel_launch_raw(const dcpk_kernel *kernel, uint32_t index, vo
                                   entry->info.name, i, entry->info.params[i].name);
         pointers[i] = params[i];
     }
-    return in_context(kernel, entry, NULL, pointers, NULL, stream, flags, error);
+    return in_context(kernel, entry, NULL, pointers, NULL, NULL, stream, flags, error);
 }

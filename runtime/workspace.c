@@ -1,6 +1,6 @@
 /* workspace.c - memory in which CTAs of one launch meet (mla_decode for sm_90a, splits=auto): armed once, it is armed
- * again after every launch. A device remembers what was armed, so that a launch can refuse what was not: its sums would be
- * wrong without a word. Launches read the list while another thread arms: entries are added in front, never removed
+ * again after every launch. A device remembers what was armed, so that a launch can refuse what was not: its sums would
+ * be wrong without a word. Launches read the list while another thread arms: entries are added in front, never removed
  * before the device goes. */
 #include "runtime/workspace.h"
 
@@ -33,8 +33,8 @@ static dcpk_status remember(dcpk_device *device, uint64_t from, uint64_t bytes, 
     m->from = from;
     atomic_init(&m->bytes, bytes);
     m->next = atomic_load_explicit(&device->armed, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&device->armed, &m->next, m, memory_order_release,
-                                                  memory_order_relaxed))
+    while (
+        !atomic_compare_exchange_weak_explicit(&device->armed, &m->next, m, memory_order_release, memory_order_relaxed))
         continue;
     return DCPK_OK;
 }
@@ -42,7 +42,8 @@ static dcpk_status remember(dcpk_device *device, uint64_t from, uint64_t bytes, 
 dcpk_status dcpk_workspace_arm(dcpk_device *device, uint64_t workspace, uint64_t bytes, dcpk_error *error) {
     if (device == NULL) return dcpk_error_set(error, DCPK_E_ARG, "dcpk_workspace_arm: device is NULL");
     if (workspace == 0 || workspace % ALIGNMENT != 0)
-        return dcpk_error_set(error, DCPK_E_ARG, "dcpk_workspace_arm: workspace = 0x%llx is 0 or no multiple of %d bytes",
+        return dcpk_error_set(error, DCPK_E_ARG,
+                              "dcpk_workspace_arm: workspace = 0x%llx is 0 or no multiple of %d bytes",
                               (unsigned long long)workspace, ALIGNMENT);
     if (bytes == 0 || bytes % WORD != 0)
         return dcpk_error_set(error, DCPK_E_ARG, "dcpk_workspace_arm: %llu bytes: 0, or no multiple of %d",
@@ -78,9 +79,10 @@ dcpk_status dcpk_workspace_check(const dcpk_kernel *kernel, const struct kernel_
         return DCPK_OK;
     }
     if (holds(kernel->device, workspace, bytes)) return DCPK_OK;
-    return dcpk_error_set(error, DCPK_E_ARG,
-                          "%s (%s): argument workspace: the %llu bytes at 0x%llx are not armed on this device (never, or "
-                          "not since a kernel with splits of its own used them): call dcpk_workspace_arm once, before the "
-                          "first launch",
-                          kernel->text, entry->info.name, (unsigned long long)bytes, (unsigned long long)workspace);
+    return dcpk_error_set(
+        error, DCPK_E_ARG,
+        "%s (%s): argument workspace: the %llu bytes at 0x%llx are not armed on this device (never, or "
+        "not since a kernel with splits of its own used them): call dcpk_workspace_arm once, before the "
+        "first launch",
+        kernel->text, entry->info.name, (unsigned long long)bytes, (unsigned long long)workspace);
 }

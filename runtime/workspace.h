@@ -1,4 +1,5 @@
-/* workspace.h - memory armed by dcpk_workspace_arm (runtime.h): what a device remembers of it. Internal to the runtime. */
+/* workspace.h - memory armed by dcpk_workspace_arm (runtime.h): what a device remembers of it. Internal to the runtime.
+ */
 #ifndef DCPK_RUNTIME_WORKSPACE_H
 #define DCPK_RUNTIME_WORKSPACE_H
 

@@ -286,7 +286,7 @@ static void bench_loop(const struct loop *loop) {
              "0x3C013C02; mov.u32 %%r11, 0x3C013801; mov.u32 %%r12, %%r10; mov.u32 %%r13, %%r11; mov.u32 %%r14, 0; "
              "mov.u32 %%r15, 0;\n"
              "L: %s\nsub.u32 %%r0, %%r0, 1; setp.ne.u32 %%p1, %%r0, 0; @%%p1 bra L;\nret; }\n",
-             THREADS * 16, turns, loop->body);
+             THREADS * 16u, turns, loop->body);
     const struct bench_kernel kernel = {text, CTAS, THREADS, 0, 1, {(size_t)THREADS * 16}, {NULL}};
     double seconds = kernel_seconds(&kernel), warps = CTAS * THREADS / 32.0;
     if (loop->products)

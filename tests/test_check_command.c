@@ -50,7 +50,21 @@ START_TEST(the_cpu_device_computes_what_ptx_defines) {
     ck_assert_msg(strstr(last.out, "H200") != NULL, "the golden data is not an H200's");
     numbers_behind("to the last bit; of the ", "%lu that the manual defines to the bit, %lu", &judged, &right);
     ck_assert_uint_eq(right, judged);
-    ck_assert_uint_ge(judged + 8, all);
+    ck_assert_uint_ge(judged + 12, all);
+}
+END_TEST
+
+START_TEST(matrices_have_the_bits_of_an_h200) {
+    unsigned long same, all;
+    if (golden[0] == '\0') {
+        printf("skipped: no results of an H200 in tests/golden/conformance_h200.txt to compare with\n");
+        return;
+    }
+    sh("$dcpk check device mma --against '%s'", golden); /* mma.sync and wgmma, approximate ones too */
+    expect_code(0);
+    numbers_behind("driver 13000\n  ", "%lu of %lu snippets are as recorded", &same, &all);
+    ck_assert_uint_eq(same, all);
+    ck_assert_uint_ge(all, 500);
 }
 END_TEST
 
@@ -140,6 +154,7 @@ int main(void) {
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, shell_teardown);
     tcase_add_test(tc, the_cpu_device_computes_what_ptx_defines);
+    tcase_add_test(tc, matrices_have_the_bits_of_an_h200);
     tcase_add_test(tc, snippets_are_listed);
     tcase_add_test(tc, a_recording_is_replayed_and_a_change_in_it_is_found);
     tcase_add_test(tc, hardware_is_never_asked_for_multicast_memory);

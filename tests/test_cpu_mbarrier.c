@@ -96,7 +96,7 @@ static const struct outcome faults[] = {
      "its transaction count overflows: 1048575 bytes and 1 more", 0},
     {ONE "1; mov.u32 u, 2000000; mbarrier.complete_tx.shared.b64 [bars], u;", "transaction count overflows", 0},
     {ONE "1; cp.async.mbarrier.arrive.noinc.shared.b64 [bars]; mbarrier.arrive.expect_tx.shared.b64 _, [bars], 4; "
-     "cp.async.mbarrier.arrive.noinc.shared.b64 [bars];",
+         "cp.async.mbarrier.arrive.noinc.shared.b64 [bars];",
      "1 arrivals in phase 1, where 0 of 1 are to come", 0},
     {"@!p exit; cp.async.mbarrier.arrive.shared.b64 [bars];", "no mbarrier.init has come before", 0},
     /* waits */

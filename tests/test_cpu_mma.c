@@ -29,6 +29,35 @@ static uint32_t pattern(const char *type, uint64_t r) {
     return (uint32_t)((r & 0x807FFFFF) | (123 + (r >> 40) % 8) << 23);
 }
 
+/* Any finite number of f16; of bf16 and tf32 those whose products f32 holds, and subnormal ones. */
+static uint32_t far_pattern(const char *type, uint64_t r) {
+    uint32_t field = r >> 20 & 15 ? 64 + (uint32_t)(r >> 24) % 126 : 0;
+    if (!strcmp(type, "f16")) return (uint32_t)((r & 0x83FF) | (r >> 20) % 31 << 10);
+    if (!strcmp(type, "bf16")) return (uint32_t)(r & 0x807F) | field << 7;
+    return (uint32_t)(r >> 32 & 0x807FFFFF) | field << 23;
+}
+
+/* ---- as an H200 adds f16, bf16 and tf32: every term cut below 2^-25 of the greatest exponent, the sum cut to f32 ----
+ */
+static int exponent_of(double v, int least) { /* of a factor; zeros have none */
+    return v == 0 ? -10000 : ilogb(v) > least ? ilogb(v) : least;
+}
+
+static float added(const struct shape *s, const double *a, const double *b, double c) {
+    int least = strcmp(s->type_a, "f16") ? -126 : -14, top = exponent_of(c, -126);
+    for (int k = 0; k < s->k; k++) {
+        int e = exponent_of(a[k], least) + exponent_of(b[k], least);
+        if (e > top) top = e;
+    }
+    if (top < -1000) return 0;
+    int64_t sum = (int64_t)ldexp(c, 25 - top); /* the conversion cuts */
+    for (int k = 0; k < s->k; k++)
+        sum += (int64_t)ldexp(a[k] * b[k], 25 - top);
+    double whole = ldexp((double)sum, top - 25);
+    float nearest = (float)whole;
+    return fabs((double)nearest) > fabs(whole) ? nextafterf(nearest, 0) : nearest;
+}
+
 static uint32_t a_bits[16][32], b_bits[32][8];
 static double a_value[16][32], b_value[32][8], c_value[16][8];
 static uint32_t registers[LANES][12];
@@ -116,17 +145,20 @@ START_TEST(mma_is_the_product_of_the_figures) {
     uint32_t got[LANES][4];
     int na, nb;
     machine_with(fair(1, 1));
-    for (int round = 0; round < 8; round++) {
+    bool fused = s->result == 'f' && s->bits != 8;
+    for (int round = 0; round < (fused ? 24 : 8); round++) {
+        uint32_t (*next)(const char *, uint64_t) = round < 8 ? pattern : far_pattern;
         for (int i = 0; i < 16; i++)
             for (int k = 0; k < s->k; k++)
-                a_value[i][k] = number(s->type_a, a_bits[i][k] = pattern(s->type_a, next_random(&seed)));
+                a_value[i][k] = number(s->type_a, a_bits[i][k] = next(s->type_a, next_random(&seed)));
         for (int k = 0; k < s->k; k++)
             for (int n = 0; n < 8; n++)
-                b_value[k][n] = number(s->type_b, b_bits[k][n] = pattern(s->type_b, next_random(&seed)));
+                b_value[k][n] = number(s->type_b, b_bits[k][n] = next(s->type_b, next_random(&seed)));
         for (int i = 0; i < 16; i++)
             for (int n = 0; n < 8; n++)
                 c_value[i][n] = s->result == 'i' ? (double)(int32_t)next_random(&seed) / 64
-                                                 : (double)((int)(next_random(&seed) % 512) - 256) / 32;
+                                                 : ldexp((double)((int)(next_random(&seed) % 512) - 256) / 32,
+                                                         round < 8 ? 0 : (int)(next_random(&seed) % 120) - 60);
         if (s->result == 'i')
             for (int i = 0; i < 16; i++)
                 for (int n = 0; n < 8; n++)
@@ -147,7 +179,14 @@ START_TEST(mma_is_the_product_of_the_figures) {
                 else if (s->result == 'h')
                     ck_assert_int_eq((int)(got[lane][i / 2] >> 16 * (i % 2) & 0xFFFF),
                                      (int)small_rounded(&F16, sum, sum < 0, 'n'));
-                else /* half an ulp of f32, and what 32 additions in double may lose */
+                else if (fused) {
+                    double column_of_b[32];
+                    for (int k = 0; k < s->k; k++)
+                        column_of_b[k] = b_value[k][column];
+                    float want = added(s, a_value[row], column_of_b, c_value[row][column]);
+                    ck_assert_msg(got[lane][i] == bits_of_float(want), "%s, round %d: %a, not %a", s->instruction,
+                                  round, (double)float_of_bits(got[lane][i]), (double)want);
+                } else /* half an ulp of f32, and what 32 additions in double may lose */
                     ck_assert_msg(fabs((double)(float_of_bits(got[lane][i]) - sum)) <=
                                       fabs((double)sum) * 0x1p-24 + magnitude * 0x1p-48,
                                   "%s: %a, not %a", s->instruction, (double)float_of_bits(got[lane][i]), (double)sum);

@@ -158,7 +158,8 @@ END_TEST
 
 START_TEST(a_kernel_that_is_not_done_in_time_is_given_up) {
     sh("printf '.version 8.0\\n.target sm_90\\n.address_size 64\\n.entry long(.param .u64 p) { .reg .b64 %%%%rd<3>; "
-       "ld.param.u64 %%%%rd1, [p]; mov.u64 %%%%rd2, 0; L: add.u64 %%%%rd2, %%%%rd2, 1; st.volatile.global.u64 [%%%%rd1], %%%%rd2; "
+       "ld.param.u64 %%%%rd1, [p]; mov.u64 %%%%rd2, 0; L: add.u64 %%%%rd2, %%%%rd2, 1; st.volatile.global.u64 "
+       "[%%%%rd1], %%%%rd2; "
        "bra L; }\\n' >long.ptx; $dcpk exec long.ptx --timeout 1 --arg out:8:o");
     expect_failure(1, "not done within --timeout");
 }

@@ -1,6 +1,6 @@
 /* test_layer_captured.c - the whole layer captured on the CPU device: graphs of one, two and three uses replayed
  * between eager steps, in the fair schedule and under seeded adversaries. May call: tests/whole.h. On hardware:
- * test_gpu_layer.c. Rules of captures: test_cpu_graph.c. */
+ * test_gpu_layer.c. Rules of captures: test_cpu_capture.c. */
 #include <tests/whole.h>
 
 #include <check.h>

@@ -34,7 +34,7 @@ static const struct {
      PAIRS,
      {{"lib/hopper_decode.lua", "| $(known):\n    hopper.meet()\n", "| $(known):\n"}},
      "uninitialised shared read",
-     {{"lib/hopper_decode.lua", "ld.shared::cluster.v2.u32 {$(a.parity), $(a.dead)}, [$(at)+$(shape.WORD)];"}}},
+     {{"lib/hopper_decode.lua", "ld.shared::cluster.v2.u32 {$(a.parity), $(a.dead)}"}}},
     {"P is read before all of it is there",
      PLAIN,
      {{"lib/attend.lua", "    attend_value.clean(a)\n|   bar.sync       0;\n", "    attend_value.clean(a)\n"}},

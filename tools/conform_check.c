@@ -56,7 +56,7 @@ static void compare(const struct conform_check *check, const struct conform_form
     o->recorded = conform_golden_compare(check->golden, &record, &o->difference);
     if (record.recorded != NULL && o->recorded >= RECORDED_SAME) judge_recorded(form, in, &record, count, o);
     free(record.recorded);
-    if (count > 0 && o->recorded == RECORDED_OTHER && o->difference.differing > 0) {
+    if (count > 0 && record.count >= count && o->recorded == RECORDED_OTHER && o->difference.differing > 0) {
         size_t each = record.count / count, i = o->difference.input / each;
         o->changed = (struct conform_sample){.number = i, .input = in[i], .got = out[i]};
         o->changed.wanted.d[o->difference.input % each] = o->difference.recorded;

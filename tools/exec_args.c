@@ -82,7 +82,7 @@ static enum exit_code read_file(const struct command_line *line, struct exec_arg
 
 /* Before anything runs: a run whose result cannot be kept is for nothing. */
 static enum exit_code look_at_output(const struct command_line *line, const struct exec_arg *arg) {
-    struct stat there;
+    struct stat there = {0};
     char *folder = must(strdup(arg->path)), *slash = strrchr(folder, '/');
     bool known = strcmp(arg->path, "-") == 0 || stat(arg->path, &there) == 0;
     if (slash != NULL) slash[slash == folder] = '\0';

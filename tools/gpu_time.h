@@ -36,7 +36,8 @@ typedef dcpk_status gpu_timed(void *self, int i, dcpk_error *error);
 dcpk_status gpu_timer_measure(struct gpu_timer *timer, gpu_timed *launch, void *self, int calls, double *us,
                               dcpk_error *error);
 
-/* The same in short bursts with the machine at rest between them, as tables of peers are taken: a graph launch at a time. */
+/* The same in short bursts with the machine at rest between them, as tables of peers are taken: a graph launch at a
+ * time. */
 dcpk_status gpu_timer_bursts(struct gpu_timer *timer, gpu_timed *launch, void *self, int calls, double *us,
                              dcpk_error *error);
 

@@ -99,7 +99,7 @@ dcpk_status scenario_run(struct scenario *scenario, dcpk_error *error);
 dcpk_status scenario_time(struct scenario *scenario, dcpk_error *error);
 uint64_t scenario_wrong(const struct scenario *scenario);          /* all that was compared and was wrong so far */
 const char *scenario_first_wrong(const struct scenario *scenario); /* "" or "use 2 rank 1: ..." */
-double scenario_run_seconds(const struct scenario *scenario);      /* processor time of scenario_run's launches and waits */
+double scenario_run_seconds(const struct scenario *scenario); /* processor time of scenario_run's launches and waits */
 uint32_t scenario_kernel_count(const struct scenario *scenario);
 const struct kernel_row *scenario_kernel_at(const struct scenario *scenario, uint32_t index);
 dcpk_device *scenario_device(struct scenario *scenario, int32_t rank);

@@ -76,7 +76,7 @@ struct kernel {
 };
 
 struct library {
-    uint64_t serial; /* of the machine's life, from 1 */
+    uint64_t serial;        /* of the machine's life, from 1 */
     char *blob;             /* our copy of the image, or of the PTX text */
     struct image_view view; /* of an image */
     struct line_source lines;

@@ -157,7 +157,7 @@ static void instantiate(struct call *call, cu_graph_exec *out, cu_graph handle, 
         call->result = R_CUDA_ERROR_INVALID_VALUE;
     else if (flags & DEVICE_LAUNCH)
         call->result = R_CUDA_ERROR_NOT_SUPPORTED;
-    if (call->result) return;
+    if (call->result || !graph) return;
     struct executable *exec = make_executable(call->world, graph, flags);
     if (exec)
         *out = exec;

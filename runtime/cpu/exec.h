@@ -54,7 +54,8 @@ enum op_flag {
     F_EXPECT = 1u << 20, /* mbarrier.arrive: .expect_tx, arrive_drop, .noComplete */
     F_DROP = 1u << 21,
     F_NO_COMPLETE = 1u << 22,
-    F_NC = 1u << 23, F_INPUT = 1u << 24, /* a load of what nobody writes: meanwhile; ever (// const_input) */
+    F_NC = 1u << 23,
+    F_INPUT = 1u << 24, /* a load of what nobody writes: meanwhile; ever (// const_input) */
     F_DIRECTED = F_RZ | F_RM | F_RP
 };
 

@@ -227,12 +227,25 @@ static bool run_known(const u8 *known, u64 offset, unsigned bytes) {
     return all == UINT64_MAX;
 }
 
+/* The accesses of the lanes `left`, one after the other. by: lane 0's, changed. */
+static bool access_lanes(struct by *by, struct clocks *const *know, u32 left, const u64 *address, unsigned bytes) {
+    const u64 stamp = by->stamp;
+    const u32 thread = by->thread;
+    FOR_LANES(l, left) {
+        by->knows = know[l];
+        by->lane = l;
+        by->self = 1u << l;
+        by->thread = thread + l;
+        by->stamp = stamp + ((u64)l << THREAD);
+        if (!by->c->order->blind && !access_words(by, address[l] - SHARED_BASE, bytes)) return false;
+    }
+    return true;
+}
+
 bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear) {
     struct cta *cta = x->warp->cta;
     struct by by = by_lane(x, o, 0, cta, o->order != ORDER_WEAK, ACCESS_READ);
     struct clocks **know = x->checker->order->know + by.thread;
-    const u64 stamp = by.stamp;
-    const u32 thread = by.thread;
     if (o->order != ORDER_WEAK) check_acquire(x, o, m);
     const bool known = linear && run_known(by.c->known, address[0] - SHARED_BASE, bytes * WARP);
     FOR_LANES(l, known ? 0 : m) {
@@ -242,24 +255,13 @@ bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, u
             return check_known(x, l, cta, offset, bytes);
     }
     const u32 left = race_fast_load(&by, know, m, address, bytes);
-    FOR_LANES(l, left) {
-        u64 offset = address[l] - SHARED_BASE;
-        by.knows = know[l];
-        by.lane = l;
-        by.self = 1u << l;
-        by.thread = thread + l;
-        by.stamp = stamp + ((u64)l << THREAD);
-        if (!by.c->order->blind && !access_words(&by, offset, bytes)) return false;
-    }
-    return true;
+    return access_lanes(&by, know, left, address, bytes);
 }
 
 bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear) {
     struct cta *cta = x->warp->cta;
     struct by by = by_lane(x, o, 0, cta, o->order != ORDER_WEAK, ACCESS_WRITE);
     struct clocks **know = x->checker->order->know + by.thread;
-    const u64 stamp = by.stamp;
-    const u32 thread = by.thread;
     by.op = o;
     by.address = address;
     by.lanes = m;
@@ -271,16 +273,7 @@ bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, 
         if (vague >> l & 1) bits_clear(by.c->known, offset, undefined_stored(x, o, l));
     }
     const u32 left = race_fast_store(&by, know, m, address, bytes);
-    FOR_LANES(l, left) {
-        u64 offset = address[l] - SHARED_BASE;
-        by.knows = know[l];
-        by.lane = l;
-        by.self = 1u << l;
-        by.thread = thread + l;
-        by.stamp = stamp + ((u64)l << THREAD);
-        if (!by.c->order->blind && !access_words(&by, offset, bytes)) return false;
-    }
-    return true;
+    return access_lanes(&by, know, left, address, bytes);
 }
 
 bool check_place(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes, enum access access) {

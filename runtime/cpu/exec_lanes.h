@@ -62,8 +62,8 @@ HELPER u64 bit_field(u64 a, u32 b, u32 c, u32 width, bool is_signed) {
     u64 low = keep >= 64 ? ~0ull : (1ull << keep) - 1;
     return (field & low) | (sign & ~low);
 }
-/* fns: the position of the |n|-th set bit of a from bit `base` on, upwards for n > 0, downwards for n < 0, base itself for
- * 0; all ones where there is none. */
+/* fns: the position of the |n|-th set bit of a from bit `base` on, upwards for n > 0, downwards for n < 0, base itself
+ * for 0; all ones where there is none. */
 HELPER u32 nth_set(u32 a, u32 base, s32 n) {
     if (base > 31) return ~0u;
     if (n == 0) return a >> base & 1 ? base : ~0u;

@@ -1,14 +1,14 @@
 /* exec_mma.c - mma.sync on tiles m16n8kK: f16, bf16, tf32, e4m3, e5m2 and 8-bit integers.
- * Order of accumulation: the exact products are summed in double in ascending k, c is added last, and the sum is
- * rounded once to the type of d (nearest even). The sum in double is within K * 2^-53 * sum|products| of the exact one,
- * so that d in f32 is within half an ulp of it but for near-complete cancellation. Hardware keeps fewer bits and
- * truncates: an H200 was found within 2^-23 * sum|a b| for bf16 at k16; compare within K * 2^-23 * (|c| + sum|a b|),
- * subnormal f16 factors counted as 2^-14. Integers wrap, or saturate under .satfinite. Thread t holds, in register r of
- * a: row t / 4 + 8 (r & 1), k from (r / 2) 4 e + (t % 4) e on, e elements a register. Numbers are taken apart a
- * register at a time, 32 lanes at once, and stay where that leaves them: only the words of B are turned, so that its
- * columns lie side by side, even ones before odd ones as registers of c and d have them. */
+ * Factors of f16, bf16 and tf32 with f32 sums are added as an H200 adds them, to the bit: exec_fused.h; so d is within
+ * (K + 2) * 2^-25 * max(|c|, 4 max|a b|) of the exact sum, towards zero. Otherwise the exact products are summed in
+ * double in ascending k, c is added last, and the sum is rounded once to the type of d (nearest even), within half an
+ * ulp of the exact one but for near-complete cancellation; e4m3 and e5m2 with sums near one, and f16 sums, are an
+ * H200's bits, too. Integers wrap, or saturate under .satfinite. Thread t holds, in register r of a: row t / 4 + 8 (r &
+ * 1), k from (r / 2) 4 e + (t % 4) e on, e elements a register. Numbers are taken apart a register at a time, 32 lanes
+ * at once, and stay where that leaves them: only the words of B are turned, so that its columns lie side by side, even
+ * ones before odd ones as registers of c and d have them. */
 #include <string.h>
-#include <runtime/cpu/exec_ops.h>
+#include <runtime/cpu/exec_fused.h>
 
 enum {
     HALVES = 2,      /* of the tile: 8 rows each */
@@ -78,6 +78,31 @@ INLINE void elements(unsigned kind, const u32 *restrict s, double *restrict out)
         EACH_ELEMENT(1, float_of(word))
     default:
         EACH_ELEMENT(4, (s32)(word >> 8 * i & 0xFF))
+    }
+}
+
+/* Their exponents, likewise. */
+#define EACH_EXPONENT(e, value)                                                                                        \
+    for (unsigned i = 0; i < e; i++)                                                                                   \
+        for (unsigned t = 0; t < WARP; t++) {                                                                          \
+            u32 word = s[t];                                                                                           \
+            out[i * WARP + t] = (value);                                                                               \
+        }                                                                                                              \
+    break;
+INLINE s16 exponent_f16(u32 bits) {
+    int field = (int)(bits >> 10 & 31);
+    return (s16)(bits & 0x7FFF ? (field ? field : 1) - 15 : NO_EXPONENT);
+}
+INLINE void exponents(unsigned kind, const u32 *restrict s, s16 *restrict out) {
+    switch (kind) {
+    case N_F16:
+        EACH_EXPONENT(2, exponent_f16(word >> 16 * i))
+    case N_BF16:
+        EACH_EXPONENT(2, exponent_f32(word >> 16 * i << 16))
+    case N_TF32:
+        EACH_EXPONENT(1, exponent_f32(word & 0xFFFFE000))
+    default:
+        EACH_EXPONENT(1, exponent_f32(word))
     }
 }
 
@@ -193,6 +218,32 @@ FOR_AVX2 static void tile_multiply(struct tile *t) {
             d[i] = bits_s32(sum[i], t->saturates);
 }
 
+/* As an H200 adds: exec_fused.h. */
+FOR_AVX2 static void tile_fused(struct tile *t) {
+    enum { MOST_UNITS = 4 };
+    double a[MOST_UNITS * WARP], b[MOST_UNITS * WARP], sums[2 * WARP];
+    s16 a_exponents[MOST_UNITS * WARP], b_exponents[MOST_UNITS * WARP], sum_exponents[2 * WARP];
+    u32 turned[WARP];
+    for (unsigned g = 0; g < t->groups; g++) {
+        turn(t->b[g], turned);
+        elements(t->b_kind, turned, &b[g * t->each * WARP]);
+        exponents(t->b_kind, turned, &b_exponents[g * t->each * WARP]);
+    }
+    for (unsigned half = 0; half < HALVES; half++) {
+        for (unsigned g = 0; g < t->groups; g++) {
+            elements(t->a_kind, t->a[HALVES * g + half], &a[g * t->each * WARP]);
+            exponents(t->a_kind, t->a[HALVES * g + half], &a_exponents[g * t->each * WARP]);
+        }
+        for (unsigned odd = 0; odd < 2; odd++) {
+            elements(N_F32, t->c[half * 2 + odd], &sums[odd * WARP]);
+            exponents(N_F32, t->c[half * 2 + odd], &sum_exponents[odd * WARP]);
+        }
+        mma_fused(&(struct mma_half){a, b, a_exponents, b_exponents, sum_exponents, sums, t->groups * t->each});
+        for (unsigned i = 0; i < 2 * WARP; i++)
+            t->d[half * 2 + i / WARP][i % WARP] = f32_cut(sums[i], ~0u);
+    }
+}
+
 /* extra: registers of d, a, b, c; order and sub: types of a and b; bytes: K; width and space: types of d and c */
 int sync_mma(struct exec *x, const struct part *parts, unsigned count, u32 members) {
     const struct op *o = parts[0].op;
@@ -219,7 +270,11 @@ int sync_mma(struct exec *x, const struct part *parts, unsigned count, u32 membe
     from += t.groups;
     for (unsigned r = 0; r < t.addends; r++)
         t.c[r] = AT(x, from[r]);
-    tile_multiply(&t);
+    bool as_wgmma = t.d_kind == N_F32 && (t.a_kind == N_F16 || t.a_kind == N_BF16 || t.a_kind == N_TF32);
+    if (as_wgmma)
+        tile_fused(&t);
+    else
+        tile_multiply(&t);
     for (unsigned r = 0; r < t.results; r++)
         memcpy(AT(x, registers[r]), t.d[r], sizeof t.d[r]);
     return RUN_NEXT;

@@ -12,7 +12,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
-#include <runtime/cpu/exec_ops.h>
+#include <runtime/cpu/exec_fused.h>
 #include <runtime/cpu/exec_wgmma.h>
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
@@ -22,7 +22,7 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-enum { FRACTION_16 = 25, FRACTION_8 = 13, NO_EXPONENT = -10000, LEAST_TOP = -600, AT_ONCE = 8 };
+enum { FRACTION_8 = 13, AT_ONCE = 8 };
 
 /* ---- numbers ---- */
 struct format {
@@ -43,13 +43,6 @@ static struct format format_of(unsigned kind) {
     default:
         return (struct format){23, 8, false};
     }
-}
-
-INLINE double power_of_two(int exponent) { /* -1022 to 1023 */
-    u64 bits = (u64)(1023 + exponent) << 52;
-    double value;
-    memcpy(&value, &bits, 8);
-    return value;
 }
 
 INLINE double number(struct format f, u32 bits, s16 *exponent) {
@@ -173,11 +166,10 @@ INLINE void plain(unsigned depth, const struct row *a, const struct wgmma_factor
 /* ---- accumulators ---- */
 INLINE void take_f32(const u32 *d, struct block *c) {
     for (unsigned n = 0; n < AT_ONCE; n++) {
-        u32 field = d[n] >> 23 & 0xFF;
         float v;
         memcpy(&v, &d[n], 4);
         c->value[n] = (double)v;
-        c->exponent[n] = (s16)(d[n] << 1 ? (int)(field ? field : 1) - 127 : NO_EXPONENT);
+        c->exponent[n] = exponent_f32(d[n]);
     }
 }
 
@@ -192,19 +184,6 @@ INLINE void take(const struct op *o, const u32 *d, bool scale, struct block *c) 
         c->exponent[n] = NO_EXPONENT;
         if (scale) c->value[n] = is_integer(o) ? (double)(s32)d[n] : number(f, d[n], &c->exponent[n]);
     }
-}
-
-/* A result of no magnitude is +0, whatever was cut (seen on an H200). */
-INLINE u32 no_negative_zero(u32 bits, u32 sign) {
-    return bits & (0 - (u32)(bits != sign));
-}
-
-/* Towards zero; from 2^128 on infinite. Without branches: vector code. */
-INLINE u32 f32_cut(double v, u32 kept) {
-    float narrow = (float)v;
-    u32 bits, nan = 0 - (u32)(v != v), beyond = (u32)(fabs((double)narrow) > fabs(v)) & (u32)(fabs(v) < 0x1p128);
-    memcpy(&bits, &narrow, 4);
-    return (no_negative_zero((bits - beyond) & kept, 0x80000000) & ~nan) | (nan & 0x7FFFFFFF);
 }
 
 static u32 whole_bits(double v, bool saturate) {

@@ -125,7 +125,7 @@ int sync_wmma(struct exec *x, const struct part *parts, unsigned count, u32 memb
     const struct op *o = parts[0].op;
     const u32 *e = x->code->extra + o->extra, *registers = e + WMMA_HEAD;
     unsigned m = e[0], n = e[1], k = e[2], kind = e[3];
-    double a[MOST][MOST], b[MOST][MOST], c[MOST][MOST];
+    double a[MOST][MOST] = {{0}}, b[MOST][MOST] = {{0}}, c[MOST][MOST] = {{0}};
     (void)members;
     if (count > 1) return apart(x, parts);
     gather(x, registers + e[7], e[4], m, k, a);

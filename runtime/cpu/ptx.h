@@ -333,6 +333,6 @@ encode_fn encode_mov, encode_mov_predicate, encode_load, encode_load_param, enco
     encode_mbarrier_life, encode_mbarrier_tx, encode_mbarrier_arrive, encode_mbarrier_wait, encode_mbarrier_pending,
     encode_mapa, encode_cluster_barrier, encode_setmaxnreg, encode_bulk, encode_bulk_group, encode_prefetch_map,
     encode_fence_map, encode_wgmma, encode_wgmma_group, encode_wmma, encode_wmma_memory;
-void encode_wgmma_guards(struct loader *l); /* when the function is encoded */
+void encode_wgmma_guards(struct loader *l);     /* when the function is encoded */
 void encode_undefined_guards(struct loader *l); /* then this */
 #endif

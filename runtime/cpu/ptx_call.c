@@ -229,7 +229,8 @@ void parse_call(struct loader *l, struct insn *insn) {
     if (!f)
         insn_fail(l, insn, "function `%.*s` has no body in this PTX: linking is not supported", (int)name.length,
                   name.at);
-    if (f->active) insn_fail(l, insn, "`%.*s` calls itself: recursion is not supported", (int)name.length, name.at);
+    else if (f->active)
+        insn_fail(l, insn, "`%.*s` calls itself: recursion is not supported", (int)name.length, name.at);
     if (++l->function->calls > MAX_CALLS)
         insn_fail(l, insn, "more than %d calls in one entry, those within functions counted each time", MAX_CALLS);
     read_body(l, insn, f, &results, &arguments);

@@ -235,11 +235,11 @@ void encode_set(struct loader *l, const struct insn *insn, struct op *op) {
     struct text to = last_modifier(insn, 1), from = last_modifier(insn, 0);
     bool pairs = text_is(from, "f16x2") || text_is(from, "bf16x2"),
          halves = text_is(from, "f16") || text_is(from, "bf16");
-    size_t i = 0;
-    while (i < sizeof results / sizeof results[0] && !text_is(to, results[i].name))
+    size_t i = 0, last = sizeof results / sizeof results[0] - 1;
+    while (i < last && !text_is(to, results[i].name))
         i++;
-    bool known =
-        i < sizeof results / sizeof results[0] && (i < 3 || ((pairs || halves) && (i < 5 || text_same(to, from))));
+    bool named = text_is(to, results[i].name);
+    bool known = named && (i < 3 || ((pairs || halves) && (i < 5 || text_same(to, from))));
     if (!known || (pairs && (i == 2 || i == 3 || i == 4)))
         insn_fail(l, insn, "set gives .u32, .s32 or .f32 here, and of half-precision sources their own type");
     op->imm = (s64)(uintptr_t)encode_compare(l, insn, op, 1);

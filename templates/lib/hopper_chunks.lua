@@ -49,7 +49,7 @@ local function give(a, o, acc)
               end
             end
 | @$(mine) st.shared.v4.b32 [$(own)+$(8192 * i + 1024 * m)], $(wgmma.list(words, 0, 4));
-| @!$(mine) st.relaxed.gpu.global.v4.b32 [$(at)+$(8192 * i + 1024 * m)], $(wgmma.list(words, 0, 4));
+| @!$(mine) st.relaxed.gpu.global.v4.u32 [$(at)+$(8192 * i + 1024 * m)], $(wgmma.list(words, 0, 4));
           end)
         end
       end)
@@ -99,7 +99,7 @@ local function take_chunks(a, o, p, words, chunks, splits)
     for c = 0, chunks - 1 do
       for s = 0, splits - 1 do
         local k = splits * c + s
-| @$(live[k]) ld.relaxed.gpu.global.v4.b32 $(wgmma.list(words, 4 * k, 4)), [$(at[s])+$(4096 * c)];
+| @$(live[k]) ld.relaxed.gpu.global.v4.u32 $(wgmma.list(words, 4 * k, 4)), [$(at[s])+$(4096 * c)];
       end
     end
     scope(function()
@@ -113,7 +113,7 @@ local function take_chunks(a, o, p, words, chunks, splits)
 |   max.u32        $(most), $(most), $(words[4 * k + 3]);
 |   setp.ne.and.u32 $(arrived), $(most), $(unset), $(live[k]);
 |   setp.eq.and.u32 $(live[k]), $(most), $(unset), $(live[k]);   // still to come
-| @$(arrived) st.relaxed.gpu.global.v4.b32 [$(at[s])+$(4096 * c)], {$(unset), $(unset), $(unset), $(unset)};
+| @$(arrived) st.relaxed.gpu.global.v4.u32 [$(at[s])+$(4096 * c)], {$(unset), $(unset), $(unset), $(unset)};
           if k == 0 then
 |   mov.pred       $(any), $(live[k]);
           else

@@ -5,36 +5,8 @@ local shape = include "lib/hopper_shape"
 local row_max = include "lib/row_max"
 local mbarrier = include "lib/mbarrier"
 local wgmma = include "lib/wgmma"
+local hopper_product = include "lib/hopper_product"
 local many = {}
-local ROWS = 64
-
--- s := Q K^T of the tile at shared address `stage`. Two chains of 9 steps each, added here: the tensor core keeps about 13 bits of a
--- chain and cuts towards zero; one chain of 18 moved rows by up to 2e-2, two by 3e-3.
-local function scores(a, s, stage)
-  scope(function()
-    local key, rope, query, query_rope = b64 "key", b64 "key_rope", b64 "query_", b64 "query_rope"
-    local at, step, from, other = b32 "at_", b64 "step", b64 "from", f32("s_other", 32)
-    wgmma.descriptor(key, stage, 128)
-|   add.u32        $(at), $(stage), $(shape.LATENT);
-    wgmma.descriptor(rope, at, 64)
-|   add.u32        $(at), $(a.memory), $(shape.QUERY);
-    wgmma.descriptor(query, at, 128)
-|   add.u32        $(at), $(at), $(ROWS * 512);
-    wgmma.descriptor(query_rope, at, 64)
-    wgmma.fence()
-    for k = 0, 17 do
-      local latent = k < 16
-|   add.u64        $(step), $(latent and key or rope), $(latent and (k // 4) * 512 + (k % 4) * 2 or (k - 16) * 2);
-|   add.u64        $(from), $(latent and query or query_rope), $(latent and (k // 4) * ROWS * 8 + (k % 4) * 2 or (k - 16) * 2);
-      wgmma.product(k % 2 == 0 and s or other, 64, from, nil, step, k < 2)
-    end
-    wgmma.commit()
-    wgmma.wait(0)
-    for i = 0, 31 do
-|   add.rn.f32     $(s[i]), $(s[i]), $(other[i]);
-    end
-  end)
-end
 
 -- Keys at or past a row's bound: -inf. Only in tiles from a.safe on.
 local function mask(a, s, t)
@@ -200,7 +172,7 @@ end
 -- Tile t, in the stage `stage` at the shared address `at`.
 function many.tile(a, t, stage, at, slot, free)
   local skip = label "no_live_rows"
-  scores(a, a.scores, at)
+  hopper_product.scores(a, a.scores, at, 64, false)
   a.release(stage)
   scope(function()
     local flag, idle = b32 "flag", pred "idle_"
