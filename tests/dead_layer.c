@@ -58,12 +58,7 @@ static bool open_run(struct dead *d, struct whole *whole, char *what) {
     d->qh = whole->make.qh ? (uint64_t)whole->make.qh : (uint64_t)(d->ranks * d->heads);
     whole->options.bound_ns = BOUND_NS;
     whole->cpu.races_allowed = 1; /* who leaves reads a mailbox that nobody filled; nobody uses what comes of it */
-    /* Each warp asks by itself whether the box is dead: those of a CTA that go on miss the query rows of those that
-     * have left. Nobody uses what comes of that, either. */
-    int32_t checker = whole->cpu.memory_checker;
-    if (whole->cpu.schedule == DCPKCPU_RANDOM) whole->cpu.memory_checker = DCPKCPU_CHECKER_OFF;
     WORKS(layer_run_open(&whole->options, whole->layer, &whole->run, &d->error));
-    whole->cpu.memory_checker = checker;
     whole->cpu.races_allowed = 0;
     d->run = whole->run;
     dcpk_box_shape shape = {
