@@ -57,9 +57,7 @@ static bool open_run(struct dead *d, struct whole *whole, char *what) {
     d->cap = whole->make.cap ? (uint64_t)whole->make.cap : 64;
     d->qh = whole->make.qh ? (uint64_t)whole->make.qh : (uint64_t)(d->ranks * d->heads);
     whole->options.bound_ns = BOUND_NS;
-    whole->cpu.races_allowed = 1; /* who leaves reads a mailbox that nobody filled; nobody uses what comes of it */
     WORKS(layer_run_open(&whole->options, whole->layer, &whole->run, &d->error));
-    whole->cpu.races_allowed = 0;
     d->run = whole->run;
     dcpk_box_shape shape = {
         .size = sizeof shape, .dcp = d->ranks, .heads = d->heads, .cap = (int32_t)d->cap, .qh = (int32_t)d->qh};

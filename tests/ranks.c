@@ -21,7 +21,6 @@ struct scenario *ranks_open(const char *keys, uint32_t how, int32_t schedule, ui
     struct scenario_options options;
     dcpkcpu_options cpu;
     exchange_options(&options, &cpu, ranks_gen, &shape, schedule, seed);
-    cpu.races_allowed = 1; /* who leaves reads a mailbox that nobody filled; nobody uses what comes of it */
     options.cap = CAP;
     options.bound_ns = RANKS_BOUND_NS;
     return exchange_open(&options);
