@@ -44,8 +44,8 @@ enum dcpkcpu_checker {
 
 /* Whether it is kept who knows of which store to global memory (docs/order-and-time.md): then data races of global
  * memory, and reads before griddepcontrol.wait of what the kernel before writes, are faults; and under the adversary
- * loads get what a store has replaced, stores within a device are late. Off, the adversary takes about two thirds of
- * the time; on, the fair schedule takes up to 30 times the time. */
+ * loads get what a store has replaced, stores within a device are late. Off, the adversary takes half to two thirds of
+ * the time; on, global loads and stores take about 30 times the time in the fair schedule. */
 enum dcpkcpu_tracking {
     DCPKCPU_TRACKING_AUTO = 0, /* in the adversary's schedules, not in the fair one */
     DCPKCPU_TRACKING_ON = 1,
