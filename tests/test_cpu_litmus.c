@@ -83,6 +83,7 @@ static const struct litmus litmuses[] = {
     {"SB release, acquire", {REL("X", "1") ACQ("u", "Y"), REL("Y", "1") ACQ("u", "X")}, "0.0.", EVERYWHERE, 0},
     {"SB fence.acq_rel", {ST("X", "1") F LD("u", "Y"), ST("Y", "1") F LD("u", "X")}, "0.0.", EVERYWHERE, 0},
     {"SB fence.sc", {ST("X", "1") SC LD("u", "Y"), ST("Y", "1") SC LD("u", "X")}, "0.0.", 0, 0},
+    {"SB membar", {ST("X", "1") "membar.sys; " LD("u", "Y"), ST("Y", "1") "membar.sys; " LD("u", "X")}, "0.0.", 0, 0},
     {"SB one fence.sc", {ST("X", "1") SC LD("u", "Y"), ST("Y", "1") F LD("u", "X")}, "0.0.", EVERYWHERE, 0},
     /* load buffering */
     {"LB", {LD("u", "X") ST("Y", "1"), LD("u", "Y") ST("X", "1")}, "1.1.", 0, EVERYWHERE},
