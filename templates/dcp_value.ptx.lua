@@ -53,19 +53,6 @@ local function number(me, tid, x, y)
   end)
 end
 
--- dead, or-reduced over the CTA: a barrier either way; leaves for `leave` when any thread has seen the abort.
-local function barrier_or_leave(b, leave)
-  if spec.watchdog == 0 then
-|   barrier.cta.sync 0;
-    return
-  end
-  scope(function()
-    local any = pred "any_dead"
-|   barrier.cta.red.or.pred $(any), 0, $(b.dead);
-| @$(any) bra      $(leave);
-  end)
-end
-
 -- One thread of the grid checks parity=arg against the counter and closes the use.
 local function close(b, me)
   section "close the use: next := current + 1"
@@ -94,9 +81,9 @@ local function merge_and_end(m, b, me)
   local leave, out = label "leave", label "out"
   local from = sources.from_mailbox
   from.weights(m)
-  barrier_or_leave(b, leave)
+  box.barrier_or_leave(b, leave)
   from.rows(m)
-  barrier_or_leave(b, leave)
+  box.barrier_or_leave(b, leave)
 |   fence.acq_rel.sys;                                  // F2
   merge.product(m)
   merge.store(m)

@@ -56,6 +56,13 @@ static inline dcpkcpu_options adverse(int devices, int sms, uint64_t seed) {
     return options;
 }
 
+/* What a race leads to is the test's. */
+static inline dcpkcpu_options adverse_with_races(int devices, int sms, uint64_t seed) {
+    dcpkcpu_options options = adverse(devices, sms, seed);
+    options.races_allowed = 1;
+    return options;
+}
+
 static inline void on(int device) {
     OK(cpu_ctx_set_current(contexts[device]));
 }

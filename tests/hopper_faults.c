@@ -16,6 +16,7 @@
 #define TALL "pv=fp8 heads=20 dcp=2 form=fused splits=auto sms=4 context=300 steps=1"
 #define EMPTY "pv=fp8 heads=2 dcp=2 form=fused splits=auto sms=4 context=0,0,600 steps=1"
 #define DEAD "pv=fp8 heads=2 dcp=2 form=fused splits=auto sms=6 context=140,17 steps=4"
+#define NEW_TILE "pv=fp8 heads=1 dcp=2 form=fused splits=auto sms=9 context=128,128,128,128,128,128,128,128 steps=1"
 #define IDLE "pv=fp8 heads=2 dcp=2 form=fused splits=3 context=250 steps=1"
 #define ONE_OF_SPLITS "pv=fp8 heads=2 dcp=2 form=fused splits=3 context=5 steps=1"
 #define IDLE_PAIRS "pv=fp8 heads=40 dcp=2 form=fused splits=auto sms=132 context=5 steps=1"
@@ -222,6 +223,10 @@ const struct layer_fault hopper_faults[] = {
      BY_SCHEDULE,
      {{"lib/hopper_load.lua", "|   min.u32        $(limit), $(a.old), $(most);\n",
        "|   mov.u32        $(limit), $(a.old);\n"}}},
+    {"the tile of this step's tokens is asked for before the wait",
+     NEW_TILE,
+     BY_EARLY,
+     {{"lib/hopper_bounds.lua", "bound_of(a.old, -1)", "bound_of(a.old, spec.q - 1)"}}},
     {"a column takes the first split",
      MEET,
      BY_RESULT,
@@ -249,6 +254,10 @@ const struct layer_fault hopper_faults[] = {
      MEET,
      BY_SCHEDULE,
      {{"lib/hopper_chunks.lua", "| @$(any) bra      $(again);\n", ""}}},
+    {"parts of a chunk are added before they are there",
+     MANY,
+     BY_CHECKER,
+     {{"lib/hopper_chunks.lua", "|   bar.sync       $(armed.PV), 256;\n", ""}}},
     {"row ends are given before they are there",
      TALL,
      BY_SCHEDULE,

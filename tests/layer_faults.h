@@ -9,12 +9,15 @@
 
 /* What finds it. */
 enum finder {
-    BY_RESULT,   /* the judge, a device's fault, a box that died */
-    BY_BUILD,    /* it never becomes an image: lint or compiler */
-    BY_SCHEDULE, /* as BY_RESULT, but only some order of events shows it: one of SEEDS must */
-    BY_DEATH,    /* dead_layer_holds, a rank stopping in mla_query */
-    BY_MISSING,  /* dead_layer_polls_every_chunk */
-    BY_LATER_NAN /* a NaN in the last token's cache row changes an earlier row of its request */
+    BY_RESULT,        /* the judge, a device's fault, a box that died */
+    BY_BUILD,         /* it never becomes an image: lint or compiler */
+    BY_SCHEDULE,      /* as BY_RESULT, but only some order of events shows it: one of SEEDS must */
+    BY_EARLY,         /* as BY_SCHEDULE, and the device says: before griddepcontrol.wait */
+    BY_CHECKER,       /* as BY_SCHEDULE, and the memory checker says: nobody has written what is read */
+    BY_DEATH,         /* dead_layer_holds, a rank stopping in mla_query */
+    BY_DEATH_CHECKER, /* as BY_CHECKER, by dead_layer_holds, a rank stopping in mla_decode */
+    BY_MISSING,       /* dead_layer_polls_every_chunk */
+    BY_LATER_NAN      /* a NaN in the last token's cache row changes an earlier row of its request */
 };
 
 struct layer_fault {

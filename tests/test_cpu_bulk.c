@@ -239,7 +239,7 @@ END_TEST
 START_TEST(a_store_reads_and_writes_at_moments_of_its_own) {
     unsigned early = 0, late = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) { /* another block watches the last words of out */
-        prepare(adverse(1, 2, seed));
+        prepare(adverse_with_races(1, 2, seed));
         OK(run(
             "setp.ne.u32 q, b, 0; @q bra WATCH; @!p exit; " ALL_WRITE FENCE STORE("O", "tile", "512") COMMIT
             "mov.u32 x, 0; st.relaxed.gpu.global.u32 [O+4096], x; Y: add.u32 x, x, 1; setp.lt.u32 q, x, 100; @q bra Y; "

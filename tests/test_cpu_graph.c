@@ -264,7 +264,7 @@ START_TEST(a_launch_with_pdl_behind_a_kernel_becomes_a_programmatic_edge_and_no_
 END_TEST
 
 static uint32_t run_pair(uint64_t seed, const char *second, bool pdl) {
-    machine_with(adverse(1, 4, seed));
+    machine_with(adverse_with_races(1, 4, seed));
     cu_stream stream = new_stream();
     cu_ptr at = words(2, 0);
     begin_on(stream);

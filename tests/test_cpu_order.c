@@ -99,7 +99,7 @@ END_TEST
 
 /* The word that `second` copies from what `slow` writes. */
 static uint32_t run_pair(uint64_t seed, const char *second, bool pdl) {
-    machine_with(adverse(1, 4, seed));
+    machine_with(adverse_with_races(1, 4, seed));
     cu_stream stream = new_stream();
     cu_ptr at = words(2, 0);
     launch(on_device(0, "slow"), 2, 32, stream, false, at, 5, 400, 0);
@@ -120,7 +120,7 @@ START_TEST(wait_sees_what_the_predecessor_wrote_and_its_absence_does_not) {
 END_TEST
 
 static uint32_t run_chain(uint64_t seed, const char *middle) {
-    machine_with(adverse(1, 4, seed));
+    machine_with(adverse_with_races(1, 4, seed));
     cu_stream stream = new_stream();
     cu_ptr at = words(2, 0);
     launch(on_device(0, "slow"), 1, 32, stream, false, at, 5, 2000, 0);

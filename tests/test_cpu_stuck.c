@@ -220,7 +220,7 @@ START_TEST(a_stalled_device_holds_the_host_until_it_is_released) {
 END_TEST
 
 START_TEST(an_endless_poll_on_a_stalled_device_is_no_fault) {
-    machine_with(adverse(2, 2, 3));
+    machine_with(adverse_with_races(2, 2, 3));
     make_peers(2);
     cu_ptr at = words(4, 0);
     cu_function store = on_device(1, "store"), poll = on_device(0, "poll");

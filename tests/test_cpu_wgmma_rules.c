@@ -110,7 +110,7 @@ START_TEST(what_is_allowed_runs_under_every_seed) {
     cu_result status = run_in(allowed[_i], fair(1, 1), threads);
     ck_assert_msg(status == 0, "%s: %s", allowed[_i], dcpkcpu_report());
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        status = run_in(allowed[_i], adverse(1, 1, seed), threads);
+        status = run_in(allowed[_i], adverse_with_races(1, 1, seed), threads); /* all write [O] */
         ck_assert_msg(status == 0, "seed %d, %s: %s", (int)seed, allowed[_i], dcpkcpu_report());
     }
 }

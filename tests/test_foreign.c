@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 static const char folder[] = "tests/foreign";
+enum { SEEDS = 6 };
 
 /* One run; the verdict of the reference and of the device in `text`, empty when all is well. */
 static void run_once(int row, uint64_t inputs, const char *check, const char *schedule, char text[4096]) {
@@ -54,7 +55,7 @@ END_TEST
 START_TEST(the_adversary_changes_nothing) {
     char text[4096], seed[16];
     snprintf(seed, sizeof seed, "%d", _i + 11);
-    run_once(_i, 3, "1", seed, text);
+    run_once(_i / SEEDS, 3, "1", seed, text);
     ck_assert_msg(text[0] == '\0', "seed %s: %s", seed, text);
 }
 END_TEST
@@ -149,7 +150,7 @@ int main(void) {
     tcase_add_loop_test(tcase, one_wrong_bit_in_any_output_is_seen, 0, count);
     tcase_add_loop_test(tcase, a_kernel_leaves_what_its_reference_says, 0, count);
     tcase_add_loop_test(tcase, other_inputs_under_the_memory_checker_are_right_and_clean, 0, count);
-    tcase_add_loop_test(tcase, the_adversary_changes_nothing, 0, count);
+    tcase_add_loop_test(tcase, the_adversary_changes_nothing, 0, count * SEEDS);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

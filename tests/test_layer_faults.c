@@ -15,6 +15,18 @@ enum { SEEDS = 8, UNEDITED_SEEDS = 2, MAX_FAULTS = 160 };
 
 enum outcome { RIGHT, WRONG, REFUSED };
 
+/* Finders that take a random order, and what those that name a checker must say. */
+static const struct {
+    bool random, checked;
+    const char *says;
+} finders[] = {
+    [BY_SCHEDULE] = {true, false, ""},
+    [BY_EARLY] = {true, false, "before griddepcontrol.wait"},
+    [BY_CHECKER] = {true, true, "uninitialised shared read"},
+    [BY_DEATH_CHECKER] = {true, true, "uninitialised shared read"},
+    [BY_LATER_NAN] = {false, false, NULL},
+};
+
 /* Both tables, one after the other. */
 static int fault_count(void) {
     return (int)(layer_fault_count + hopper_fault_count);
@@ -99,7 +111,8 @@ static enum outcome later_nan(struct whole *whole, char *what) {
 
 /* seed: of the adversary; 0: fair. */
 static enum outcome run(struct whole *whole, enum finder finder, uint64_t seed, char *what) {
-    static const struct dead_stop stop = {"mla_query", "dcpk_mla_query", 0, true, false, true};
+    static const struct dead_stop in_query = {"mla_query", "dcpk_mla_query", 0, true, false, true};
+    static const struct dead_stop in_decode = {"mla_decode", "dcpk_mla_decode", 50, true, false, false};
     char folders[128];
     enum outcome outcome;
     dcpk_error error;
@@ -109,8 +122,9 @@ static enum outcome run(struct whole *whole, enum finder finder, uint64_t seed, 
     whole->options.gen = gen;
     whole->cpu.seed = seed;
     whole->cpu.schedule = seed ? DCPKCPU_RANDOM : DCPKCPU_FAIR;
-    if (finder == BY_DEATH) {
-        outcome = dead_layer_holds(whole, &stop, what) ? RIGHT : WRONG;
+    whole->cpu.memory_checker = finders[finder].checked ? DCPKCPU_CHECKER_ON : DCPKCPU_CHECKER_AUTO;
+    if (finder == BY_DEATH || finder == BY_DEATH_CHECKER) {
+        outcome = dead_layer_holds(whole, finder == BY_DEATH ? &in_query : &in_decode, what) ? RIGHT : WRONG;
     } else if (finder == BY_MISSING) {
         outcome = dead_layer_polls_every_chunk(whole, what) ? RIGHT : WRONG;
     } else if (finder == BY_LATER_NAN) {
@@ -127,7 +141,8 @@ static enum outcome run(struct whole *whole, enum finder finder, uint64_t seed, 
 START_TEST(planted_fault_is_found) {
     const struct layer_fault *fault = fault_at(_i);
     char what[DEAD_SENTENCE] = "";
-    bool random = fault->finder == BY_SCHEDULE;
+    bool random = finders[fault->finder].random;
+    const char *says = finders[fault->finder].says;
     enum outcome outcome = RIGHT;
     for (size_t i = 0; i < 2 && fault->edits[i].file; i++) {
         plant(&fault->edits[i]);
@@ -137,6 +152,7 @@ START_TEST(planted_fault_is_found) {
     }
     ck_assert_msg(outcome == (fault->finder == BY_BUILD ? REFUSED : WRONG), "\"%s\" %s: %s", fault->name,
                   outcome == RIGHT ? "went unnoticed" : "was found otherwise", what);
+    ck_assert_msg(!says || strstr(what, says), "\"%s\" was not found as \"%s\": %s", fault->name, says, what);
 }
 END_TEST
 
@@ -144,7 +160,7 @@ END_TEST
 START_TEST(unedited_templates_pass_the_same_layer) {
     char what[DEAD_SENTENCE] = "";
     enum finder finder = fault_at(_i)->finder == BY_BUILD ? BY_RESULT : fault_at(_i)->finder;
-    bool random = finder == BY_SCHEDULE;
+    bool random = finders[finder].random;
     for (int i = 0; i < _i; i++) {
         if (layers[i] == layers[_i] && (fault_at(i)->finder == BY_BUILD ? BY_RESULT : fault_at(i)->finder) == finder) {
             return;

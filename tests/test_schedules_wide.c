@@ -46,8 +46,9 @@ static const struct exchange_case wide_random[] = {
     {128, 4, {1, 1}, "cap=2", NASTY_ALL, HOW_CHAIN}, {128, 8, {1, 1}, "cap=1", NASTY_ALL, 0},
 };
 
+/* Seed 5, the third shape's, is one in which stores are tracked. */
 START_TEST(exchange_is_right_for_wide_shapes_under_an_adversary) {
-    exchange_must_be_right(gen, &wide_random[_i], DCPKCPU_RANDOM, (uint64_t)_i);
+    exchange_must_be_right(gen, &wide_random[_i], DCPKCPU_RANDOM, 3 + (uint64_t)_i);
 }
 END_TEST
 

@@ -29,7 +29,7 @@ extern "C" {
 
 enum dcpkcpu_schedule {
     DCPKCPU_FAIR = 0,  /* round robin over warps in bursts: fastest */
-    DCPKCPU_RANDOM = 1 /* seeded adversary: any warp, any burst length, uneven devices, late peer stores, PDL early or
+    DCPKCPU_RANDOM = 1 /* seeded adversary: any warp, any burst length, uneven devices, late stores, PDL early or
                           late, cp.async landing anywhere up to its wait (fair: at the wait) */
 };
 
@@ -40,6 +40,16 @@ enum dcpkcpu_checker {
     DCPKCPU_CHECKER_AUTO = 0, /* as the environment's DCPK_CPU_CHECK says, 1 or 0; unset: off */
     DCPKCPU_CHECKER_ON = 1,
     DCPKCPU_CHECKER_OFF = 2
+};
+
+/* Whether it is kept who knows of which store to global memory (docs/order-and-time.md): then data races of global
+ * memory, and reads before griddepcontrol.wait of what the kernel before writes, are faults; and under the adversary
+ * loads get what a store has replaced, stores within a device are late. Off, the adversary takes half to two thirds of
+ * the time; on, global loads and stores take about 30 times the time in the fair schedule. */
+enum dcpkcpu_tracking {
+    DCPKCPU_TRACKING_AUTO = 0, /* in the adversary's schedules, not in the fair one */
+    DCPKCPU_TRACKING_ON = 1,
+    DCPKCPU_TRACKING_OFF = 2
 };
 
 typedef struct dcpkcpu_options {
@@ -59,6 +69,8 @@ typedef struct dcpkcpu_options {
     uint64_t max_rounds; /* a call that waits gives up after this many rounds, whatever still changes in memory; 0, the
                             default: 4e9 rounds or 10 minutes of real time */
     int32_t memory_checker; /* enum dcpkcpu_checker; default 0 */
+    int32_t store_tracking; /* enum dcpkcpu_tracking; default 0 */
+    int32_t races_allowed;  /* 1: what store tracking finds is no fault; default 0 */
 } dcpkcpu_options;
 
 /* Resets every device: all memory, modules and streams of a former life are gone. Call it before cuInit, or
@@ -89,6 +101,7 @@ typedef struct dcpkcpu_counters {
     uint64_t virtual_ns;                        /* globaltimer */
     uint64_t launches, pdl_launches, pdl_early; /* early: grids that began before their predecessor had ended */
     uint64_t peer_stores, peer_stores_delayed, multicast_stores;
+    uint64_t stores_overtaken; /* strong stores that came, by the adversary's choice, before one they race with */
 } dcpkcpu_counters;
 DCPK_API int dcpkcpu_get_counters(dcpkcpu_counters *counters);
 

@@ -163,6 +163,7 @@ static void enqueue(struct call *call, struct stream *stream, const struct wishe
     op->launch = launch;
     op->programmatic = wishes->programmatic;
     launch->op = op;
+    order_enqueue(call->world, launch);
     call->world->counters.launches++;
     call->world->counters.pdl_launches += wishes->programmatic;
 }

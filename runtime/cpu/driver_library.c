@@ -107,6 +107,7 @@ static bool add_kernels(struct world *world, struct library *library) {
 
 void library_free(struct world *world, struct library *library) {
     for (unsigned k = 0; k < library->kernel_count; k++) {
+        order_forget(world, library->kernels[k].code);
         handle_remove(world, &library->kernels[k]);
         for (int d = 0; d < MAX_DEVICES; d++)
             handle_remove(world, &library->kernels[k].functions[d]);

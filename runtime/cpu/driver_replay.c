@@ -233,6 +233,7 @@ static bool fill_op(struct call *call, struct op *op, const struct executable *e
         op->launch = copy_launch(call->world, node->launch);
         if (!op->launch) return false;
         op->launch->op = op;
+        order_enqueue(call->world, op->launch);
         op->launch->priority = exec->flags & NODE_PRIORITY ? node->launch->priority : launched_in->priority;
         op->programmatic = node->programmatic;
         call->world->counters.launches++;

@@ -82,7 +82,9 @@ static bool in_range(const dcpkcpu_options *o) {
            o->major <= 99 && o->minor >= 0 && o->minor <= 9 && (o->multicast == 0 || o->multicast == 1) &&
            (o->schedule == DCPKCPU_FAIR || o->schedule == DCPKCPU_RANDOM) && o->store_delay >= 0 &&
            o->store_delay <= 1000000 && o->livelock_rounds >= 1 && (o->trace == 0 || o->trace == 1) &&
-           o->memory_checker >= DCPKCPU_CHECKER_AUTO && o->memory_checker <= DCPKCPU_CHECKER_OFF;
+           o->memory_checker >= DCPKCPU_CHECKER_AUTO && o->memory_checker <= DCPKCPU_CHECKER_OFF &&
+           (o->races_allowed == 0 || o->races_allowed == 1) && o->store_tracking >= DCPKCPU_TRACKING_AUTO &&
+           o->store_tracking <= DCPKCPU_TRACKING_OFF;
 }
 
 int dcpkcpu_configure(const dcpkcpu_options *options) {

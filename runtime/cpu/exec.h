@@ -208,6 +208,13 @@ struct exec {
     struct definition *defined;         /* likewise: of its watched registers (exec_undefined.h) */
 };
 
+/* For the world: which operation accesses global memory, and what of it moves as one. */
+static inline void note_access(struct exec *x, const struct op *o) {
+    x->warp->pc = (u32)(o - x->code->ops);
+    x->warp->element = o->bytes;
+    x->warp->early = false;
+}
+
 static inline void note_touch(struct exec *x, const struct op *o, bool store, enum space space, u64 address) {
     x->touches[store] = (struct touch){address, ++x->touch_count, (u32)(o - x->code->ops), (u32)space};
 }
@@ -280,6 +287,7 @@ int sync_warp_gone(struct exec *x); /* the warp is done: barriers may open */
 void sync_pass(struct exec *x);     /* the warp, parked as a whole, goes on */
 void sync_resume(struct exec *x);   /* likewise, and it was held at a barrier */
 void group_add(struct exec *x, u32 pc, u32 mask);
+void sync_describe(const struct exec *x, char *text, size_t capacity); /* who is missing at its barrier */
 
 /* bar and barrier.cta: op->sub; a: barrier, b: threads (NO_OPERAND: all), c: predicate, d: result */
 enum barrier_kind { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };

@@ -52,6 +52,7 @@ struct bulk {
     u32 noticed;        /* load: warps that found its phase over by a .relaxed wait: with a fence they see it */
     u32 carried;        /* load: barriers that a warp which sees it has reached by bar.arrive */
     u8 *staged;         /* store: what has been read */
+    bool early;         /* load: begun before griddepcontrol.wait */
     bool store, waited; /* waited: store: its thread has waited for its reads */
 };
 

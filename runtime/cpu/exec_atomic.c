@@ -127,11 +127,12 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
                 return exec_fault(x, l, FAULT_MISALIGNED, "address 0x%llx is not aligned to the %u bytes of the atomic",
                                   (unsigned long long)address[l], o->bytes);
             x->fault_lane = l;
+            note_access(x, o);
             if (x->checker && o->sub != ATOMIC_EXCH && !check_global(x, o, 1u << l, true, address[l], o->bytes))
                 return RUN_FAULT;
             if (o->order == ORDER_RELEASE || o->order == ORDER_ACQ_REL)
                 world_fence(x->world, x->warp, thread_of(x, l), o->order, o->scope);
-            at = world_atomic(x->world, x->warp, thread_of(x, l), address[l], o->bytes, x->fault);
+            at = world_atomic(x->world, x->warp, thread_of(x, l), address[l], o->bytes, o->order, o->scope, x->fault);
         } else if (space == SPACE_SHARED || space == SPACE_CLUSTER) {
             at = window_at(x, l, space, address[l], o->bytes, ACCESS_ATOMIC);
         } else {

@@ -51,6 +51,7 @@ static bool box_of(struct exec *x, const struct op *o, u32 lane, struct box *box
     if (!o->count) return plain_box(x, lane, global, word_of(x, extra[EXTRA_BYTES], lane), box);
     for (unsigned d = 0; d < o->count; d++)
         at[d] = (s32)word_of(x, extra[EXTRA_AT + d], lane);
+    note_access(x, o); /* of the map */
     return tensor_box(x, lane, global, o->count, at, box);
 }
 
@@ -157,6 +158,7 @@ static bool load_into(struct exec *x, const struct op *o, u32 lane, struct cta *
     struct bulk *bulk = add(x, lane, cta, o, box);
     if (!bulk) return false;
     bulk->barrier = barrier;
+    bulk->early = world_asks_early(x->world, x->warp);
     async_mark(async_of(cta), async_of(cta)->bulk_count - 1, true);
     b->flying++;
     cta->copies_flying++;
@@ -288,6 +290,7 @@ int op_bulk_prefetch(struct exec *x, const struct op *o, u32 m) {
 int op_prefetch_map(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
     lane_addresses(x, o, address);
+    note_access(x, o);
     FOR_LANES(l, m)
     if (!tensor_is_map(x, l, address[l] | (o->space == SPACE_PARAM ? WINDOW_PARAM : 0))) return RUN_FAULT;
     return RUN_NEXT;

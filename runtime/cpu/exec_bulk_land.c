@@ -58,11 +58,21 @@ static void blame(struct exec *x, const struct bulk *b, const char *did) {
     bulk_fault(x, 0, b, x->fault->code, "%.3000s; %s as a bulk copy landed", what, did);
 }
 
+/* Who moves its bytes: the warp of the thread that began it. */
+static struct warp *mover(struct cta *cta, const struct bulk *b) {
+    struct warp *warp = cta->warps[b->thread / WARP];
+    warp->pc = b->pc;
+    warp->element = 0;
+    warp->early = b->early;
+    return warp;
+}
+
 static bool load_row(struct exec *x, struct cta *cta, struct bulk *b) {
     u8 row[ROW_MOST] = {0};
     u64 from;
     u32 skip, bytes, number = row_at(b, b->landed), all = box_row(&b->box, number, &from, &skip, &bytes);
-    if (bytes && !world_load(x->world, cta->warps[0], 0, from, row + skip, bytes, ORDER_WEAK, SCOPE_NONE, x->fault)) {
+    if (bytes &&
+        !world_load(x->world, mover(cta, b), b->thread, from, row + skip, bytes, ORDER_WEAK, SCOPE_NONE, x->fault)) {
         blame(x, b, "read");
         return false;
     }
@@ -104,8 +114,8 @@ static bool write_row(struct exec *x, struct cta *cta, struct bulk *b) {
     for (u32 at = 0, piece; at < bytes; at += piece) {
         bool changed = false;
         piece = bytes - at < UNIT ? bytes - at : UNIT;
-        if (!world_store(x->world, cta->warps[b->thread / WARP], b->thread, to + at, from + at, piece, ORDER_WEAK,
-                         SCOPE_NONE, &changed, x->fault)) {
+        if (!world_store(x->world, mover(cta, b), b->thread, to + at, from + at, piece, ORDER_WEAK, SCOPE_NONE,
+                         &changed, x->fault)) {
             blame(x, b, "written");
             return false;
         }

@@ -41,7 +41,9 @@ int op_yield(struct exec *x, const struct op *o, u32 m) {
 
 int op_grid_wait(struct exec *x, const struct op *o, u32 m) {
     (void)o, (void)m;
-    return x->warp->cta->grid->predecessor_done ? RUN_NEXT : RUN_WAIT;
+    if (!x->warp->cta->grid->predecessor_done) return RUN_WAIT;
+    world_waited(x->world, x->warp);
+    return RUN_NEXT;
 }
 
 int op_grid_launch(struct exec *x, const struct op *o, u32 m) {

@@ -30,6 +30,9 @@ static u32 run_of(const struct copy *at, u32 first, u32 count, bool due) {
 
 static bool load(struct exec *x, const struct copy *copy, u8 *to, unsigned bytes) {
     x->fault_lane = copy->lane;
+    x->warp->pc = copy->pc;
+    x->warp->element = 0;
+    x->warp->early = copy->early;
     return world_load(x->world, x->warp, thread_of(x, copy->lane), copy->from, to, bytes, ORDER_WEAK, SCOPE_NONE,
                       x->fault);
 }
@@ -145,6 +148,7 @@ static bool fill(struct exec *x, const struct op *o, u32 lane, u64 to, u64 from,
                           .pc = (u32)(o - x->code->ops),
                           .group = x->copies->committed[lane],
                           .lane = (u8)lane,
+                          .early = world_asks_early(x->world, x->warp),
                           .bytes = o->bytes,
                           .wanted = (u8)wanted,
                           .words = o->bytes / 4};

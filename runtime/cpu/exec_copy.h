@@ -21,6 +21,7 @@ struct copy {
     u8 lane;
     u8 bytes, wanted; /* wanted: read from the source, the rest is zero */
     u8 words;         /* of the bytes that no later copy has taken over */
+    bool early;       /* begun before griddepcontrol.wait */
     bool landed, due; /* due: lands in the next pass */
 };
 

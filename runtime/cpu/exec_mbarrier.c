@@ -308,6 +308,25 @@ int op_mbarrier_pending(struct exec *x, const struct op *o, u32 m) {
     return RUN_NEXT;
 }
 
+/* Who could still arrive, as far as warps go: those of the CTA that live and do not wait here. */
+static void describe_others(const struct exec *x, char *text, size_t capacity) {
+    const struct cta *cta = x->warp->cta;
+    unsigned count = 0;
+    for (unsigned w = 0; w < cta->warp_count; w++) {
+        const struct exec *y = exec_of(cta, w);
+        if (cta->warps[w]->state == WARP_DONE) continue;
+        if (warp_awaits(cta->warps[w]) == x->await_offset + SHARED_BASE) continue;
+        exec_append(text, capacity, "%s%u%s", count++ ? ", " : "; could still arrive, of its CTA: warps ", w,
+                    y->at_barrier                               ? " (at a barrier)"
+                    : warp_awaits(cta->warps[w])                ? " (at another mbarrier)"
+                    : cta->warps[w]->state == WARP_AT_GRID_WAIT ? " (in griddepcontrol.wait)"
+                                                                : "");
+    }
+    if (!count)
+        exec_append(text, capacity, "; nobody of its CTA could still arrive%s",
+                    cta->cluster && cta->cluster->left > 1 ? ", another CTA of the cluster may" : "");
+}
+
 void mbarrier_describe(const struct exec *x, char *text, size_t capacity) {
     const struct mbarrier *b = mbarrier_at(x->warp->cta, x->await_offset);
     char name[240];
@@ -319,4 +338,5 @@ void mbarrier_describe(const struct exec *x, char *text, size_t capacity) {
                     b->tx < 0 ? " (more have come than were expected)" : "");
     exec_append(text, capacity, ", by ");
     exec_append_place(x, x->await_pc, text, capacity);
+    describe_others(x, text, capacity);
 }

@@ -110,6 +110,7 @@ static bool load_global_lane(struct exec *x, const struct op *o, u32 lane, u64 a
         return false;
     }
     x->fault_lane = lane;
+    note_access(x, o);
     for (unsigned at = 0; at < bytes; at += 16)
         if (!world_load(x->world, x->warp, thread_of(x, lane), address + at, to + at, bytes < 16 ? bytes : 16, o->order,
                         o->scope, x->fault))
@@ -132,6 +133,7 @@ static bool load_run(struct exec *x, const struct op *o, u32 run, bool same, con
                      unsigned bytes) {
     u32 first = (u32)__builtin_ctz(run), count = same ? 1 : (u32)__builtin_popcount(run);
     if (count > 1 && address[first] % bytes == 0) {
+        note_access(x, o);
         if (world_load(x->world, x->warp, thread_of(x, first), address[first], to, bytes * count, o->order, o->scope,
                        x->fault))
             return !x->checker || check_global(x, o, run, same, address[first], bytes);
@@ -281,6 +283,7 @@ static bool store_global_lane(struct exec *x, const struct op *o, u32 lane, u64 
         return false;
     }
     x->fault_lane = lane;
+    note_access(x, o);
     for (unsigned at = 0; at < bytes; at += 16) {
         if (!world_store(x->world, x->warp, thread_of(x, lane), address + at, from + at, bytes < 16 ? bytes : 16,
                          o->order, o->scope, &changed, x->fault))
@@ -406,14 +409,12 @@ int op_fence(struct exec *x, const struct op *o, u32 m) {
 /* prefetch: the address must be one that a load could use; nothing moves. */
 int op_prefetch(struct exec *x, const struct op *o, u32 m) {
     u64 address[WARP];
-    u8 byte;
     lane_addresses(x, o, address);
     FOR_LANES(l, m) {
         enum space space = o->space == SPACE_GENERIC ? space_of(&address[l]) : o->space;
         x->fault_lane = l;
         if (space == SPACE_GLOBAL || space == SPACE_CONST) {
-            if (!world_load(x->world, x->warp, thread_of(x, l), address[l], &byte, 1, ORDER_WEAK, SCOPE_NONE, x->fault))
-                return RUN_FAULT;
+            if (!world_reach(x->world, x->warp, address[l], 1, false, x->fault)) return RUN_FAULT;
         } else if (!window_at(x, l, space, address[l], 1, ACCESS_NONE)) {
             return RUN_FAULT;
         }

@@ -252,3 +252,20 @@ int sync_warp_gone(struct exec *x) {
     registers_gone(x);
     return wgmma_gone(x);
 }
+
+/* ---- reports ---- */
+/* "; warps 1, 3 have not come": of those that live, whom the barrier still waits for. */
+void sync_describe(const struct exec *x, char *text, size_t capacity) {
+    const struct cta *cta = x->warp->cta;
+    unsigned away = 0;
+    if (!x->at_barrier || x->barrier >= MAX_BARRIERS) return;
+    const struct barrier *b = &((const struct barriers *)cta->exec)->at[x->barrier];
+    exec_append(text, capacity, "; at barrier %u %u of %u threads have come", x->barrier, b->arrived,
+                b->expected ? b->expected : cta->live_warps * WARP);
+    for (unsigned w = 0; w < cta->warp_count; w++) {
+        const struct exec *y = cta->warps[w]->exec;
+        if (cta->warps[w]->state == WARP_DONE || (y->at_barrier && y->barrier == x->barrier)) continue;
+        exec_append(text, capacity, "%s%u", away++ ? ", " : ", not here: warps ", w);
+        if (y->at_barrier) exec_append(text, capacity, " (at barrier %u)", y->barrier);
+    }
+}

@@ -121,15 +121,19 @@ void exec_append(char *text, size_t capacity, const char *format, ...) {
 }
 
 /* "kernel NAME, FILE:LINE (PTX line N: `text`)" */
-void exec_append_place(const struct exec *x, u32 pc, char *text, size_t capacity) {
-    const struct code *c = x->code;
+void ptx_append_place(const struct ptx_function *fn, u32 pc, char *text, size_t capacity) {
+    const struct code *c = fn->code;
     const struct where *w = &c->where[pc];
     const char *file = NULL;
     unsigned line = c->lines && c->lines->template_line ? c->lines->template_line(c->lines->self, w->line, &file) : 0;
-    exec_append(text, capacity, "kernel %s, ", x->warp->cta->grid->fn->name);
+    exec_append(text, capacity, "kernel %s, ", fn->name);
     if (file) exec_append(text, capacity, "%s:%u (", file, line);
     exec_append(text, capacity, "PTX line %u: `%.*s`%s", w->line, (int)(w->length < 240 ? w->length : 240),
                 c->source + w->text, file ? ")" : "");
+}
+
+void exec_append_place(const struct exec *x, u32 pc, char *text, size_t capacity) {
+    ptx_append_place(x->warp->cta->grid->fn, pc, text, capacity);
 }
 
 void exec_append_thread(const struct exec *x, unsigned lane, char *text, size_t capacity) {
@@ -229,6 +233,7 @@ void warp_describe(const struct warp *warp, char *text, size_t capacity) {
                     x->parked[i].lanes, x->at_barrier ? 0 : x->parked[i].members & ~x->parked[i].lanes);
         exec_append_place(x, x->parked[i].pc, text, capacity);
     }
+    sync_describe(x, text, capacity);
     registers_describe(x, text, capacity);
     wgmma_describe(x, text, capacity);
     if (warp->state != WARP_READY) return;

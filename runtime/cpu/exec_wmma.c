@@ -74,6 +74,7 @@ static bool move(struct exec *x, const struct op *o, u32 lane, u64 address, u8 *
                    (unsigned long long)address, bytes);
         return false;
     }
+    if (space == SPACE_GLOBAL) note_access(x, o);
     if (space == SPACE_GLOBAL && store) {
         bool done =
             world_store(x->world, x->warp, thread, address, element, bytes, ORDER_WEAK, SCOPE_NONE, &changed, x->fault);

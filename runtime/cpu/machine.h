@@ -104,9 +104,12 @@ struct warp { /* created and freed by the exec half */
     bool progressed; /* set by exec at: store that changes memory, atomic that changes memory, barrier passed, exit;
                         world clears it */
     bool read_timer; /* set at each globaltimer/clock read; world clears it */
-    bool told;  /* others may go on because of this warp: it fenced, opened a barrier, or (set by exec) arrived at an
-                   mbarrier; world clears it */
-    void *exec; /* exec half's own: pcs, masks, registers */
+    bool told;   /* others may go on because of this warp: it fenced, opened a barrier, or (set by exec) arrived at an
+                    mbarrier; world clears it */
+    uint32_t pc; /* set by exec before accesses of global memory: the operation */
+    uint8_t element; /* likewise: bytes that move as one, 0: not known */
+    bool early;      /* likewise: an asynchronous copy moves, begun before griddepcontrol.wait */
+    void *exec;      /* exec half's own: pcs, masks, registers */
     void *world_data;
 };
 
@@ -168,6 +171,8 @@ bool cta_land_copies(struct world *world, struct cta *cta, struct fault *fault);
 /* What the warp waits for, for the no-progress report: kernel, CTA, warp, template line, the instruction, address of
  * its last polled load and the value seen there. Appends to text. */
 void warp_describe(const struct warp *warp, char *text, size_t capacity);
+/* "kernel NAME, FILE:LINE (PTX line N: `text`)" of an operation, appended. */
+void ptx_append_place(const struct ptx_function *fn, uint32_t pc, char *text, size_t capacity);
 
 /* The global address that the warp used last, 0 when it is long ago. */
 uint64_t warp_touched(const struct warp *warp);
@@ -178,7 +183,7 @@ uint64_t warp_state_hash(const struct warp *warp, uint64_t *steps);
 
 /* ---- memory and time (world half, called by exec) ------------------------------------------------ */
 enum access { ACCESS_NONE = 0, ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
-enum order { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };
+enum order { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL, ORDER_SC };
 enum scope { SCOPE_NONE, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
 
 /* Global memory: device addresses are host addresses in tracked allocations. Each call checks that [address,
@@ -208,8 +213,8 @@ bool world_plain(const struct world *world, const struct warp *warp, uint64_t ad
 /* Host pointer for an atomic that exec performs in place (all pending stores to these bytes have landed). NULL = fault.
  */
 void *world_atomic(struct world *world, struct warp *warp, unsigned thread, uint64_t address, unsigned bytes,
-                   struct fault *fault);
-/* Orders this thread's earlier stores before its later ones, as seen by other devices. */
+                   enum order order, enum scope scope, struct fault *fault);
+/* Orders this thread's earlier stores before its later ones, as seen by others. */
 void world_fence(struct world *world, struct warp *warp, unsigned thread, enum order order, enum scope scope);
 /* exec calls it when a barrier of the CTA opens (bar.*, barrier.cluster; whole_cta) and when threads of one warp
  * synchronise (bar.warp.sync, an mbarrier wait that succeeds: the whole CTA, too): what the CTA (the warp) stored
@@ -226,6 +231,10 @@ void world_written_bits(struct world *world, uint64_t address, uint64_t bytes, u
 void world_read_input(struct world *world, const struct warp *warp, uint64_t address, uint64_t bytes, bool for_ever);
 /* "offset 16 of allocation #3 [0x.., +4096) of device 1", appended. */
 void world_name(const struct world *world, uint64_t address, char *text, size_t capacity);
+/* The warp has passed griddepcontrol.wait. Whether it has still to, since a kernel before its own may not have ended:
+ * asynchronous copies that it begins now are `early`. */
+void world_waited(struct world *world, struct warp *warp);
+bool world_asks_early(const struct world *world, const struct warp *warp);
 /* The adversary's dice, true once in `one_in`; always false in the fair schedule, which draws nothing. */
 bool world_chance(struct world *world, unsigned one_in);
 bool world_adverse(const struct world *world); /* whether there is an adversary */

@@ -34,7 +34,7 @@ static const struct {
                {"acquire", EFFECT_ORDER, ORDER_ACQUIRE},
                {"release", EFFECT_ORDER, ORDER_RELEASE},
                {"acq_rel", EFFECT_ORDER, ORDER_ACQ_REL},
-               {"sc", EFFECT_ORDER, ORDER_ACQ_REL},
+               {"sc", EFFECT_ORDER, ORDER_SC},
                {"mmio", EFFECT_ORDER, ORDER_VOLATILE},
                {"cta", EFFECT_SCOPE, SCOPE_CTA},
                {"cluster", EFFECT_SCOPE, SCOPE_CLUSTER},
@@ -307,7 +307,7 @@ void encode_atom(struct loader *l, const struct insn *insn, struct op *op) {
 
 /* ---- fences ---- */
 void encode_fence(struct loader *l, const struct insn *insn, struct op *op) {
-    op->order = ORDER_ACQ_REL;
+    op->order = text_is(insn->modifiers[0], "membar") ? ORDER_SC : ORDER_ACQ_REL;
     op->scope = SCOPE_GPU;
     if (insn->operand_count) insn_fail(l, insn, "a fence has no operands");
     for (unsigned i = 1; i < insn->modifier_count; i++) {

@@ -9,7 +9,8 @@
 #define DCPK_CPU_WORLD_H
 
 #include <dcpk/cpu.h>
-#include "runtime/cpu/machine.h"
+#include "runtime/cpu/world_order.h"
+#include "runtime/cpu/world_wire.h"
 
 enum { MAX_DEVICES = 32, HOST_MEMORY = -1, MAX_STALLS = 8, POISON = 0xCB, NO_WORD = -1 };
 
@@ -40,9 +41,12 @@ struct backing {
     uint64_t bytes;
     int owner; /* device, or HOST_MEMORY */
     bool live;
-    unsigned pending; /* words on their way here */
-    uint8_t *written; /* a bit a byte: somebody has written it; NULL: not kept (world_written.c) */
-    uint64_t *input;  /* of 16 bytes: who reads them as an input; NULL: nobody does */
+    unsigned pending;   /* words on their way here */
+    uint8_t *written;   /* a bit a byte: somebody has written it; NULL: not kept (world_written.c) */
+    uint64_t *input;    /* of 16 bytes: who reads them as an input; NULL: nobody does */
+    struct cell *cells; /* of a word: who wrote it last (world_race.c); NULL: no kernel has, or nobody asks */
+    uint8_t *touched;   /* with them: of 256 bytes: whether a kernel has written there */
+    uint64_t *early;    /* of 16 bytes: who read them before its griddepcontrol.wait (world_early.c); NULL: nobody */
 };
 
 struct memory; /* a handle of driver_vmm.c */
@@ -115,6 +119,8 @@ struct resident { /* a CTA that has room on an SM; cta is first: exec's pointer 
     unsigned pending;        /* words on their way */
     struct word_list *lists; /* of them: a warp's each, then the CTA's ordered ones; NULL before the first word */
     struct watch *watches;   /* a warp */
+    struct warp_order *warp_orders; /* likewise; NULL: nobody asks */
+    struct cluster_order *cluster_order;
 };
 
 struct launch { /* a grid from its launch call to its completion; grid is first */
@@ -123,7 +129,8 @@ struct launch { /* a grid from its launch call to its completion; grid is first 
     unsigned threads, warps, registers, shared; /* what a CTA takes of its SM */
     unsigned cluster_ctas;
     unsigned clusters, next_cluster;
-    uint32_t *order; /* in which clusters start; NULL: ascending */
+    uint32_t *turns; /* in which clusters start; NULL: ascending */
+    struct launch_order order;
     unsigned pending;
     int priority;
     bool stalled, complete;
@@ -158,6 +165,8 @@ struct device {
     int streams_created;
     uint64_t op_serial;
     uint64_t memory_used;
+    uint64_t order_completed; /* grids */
+    struct view order_view;   /* what those knew, and events told */
     unsigned retained;
 };
 
@@ -172,6 +181,7 @@ struct event {
     unsigned users;    /* ops and nodes that name it */
     bool destroyed, no_timing;
     int device;
+    uint32_t message;  /* what its recording knew */
     struct mark *mark; /* driver_capture.c: it was last recorded in a capture; NULL: it was not */
 };
 
@@ -227,43 +237,10 @@ struct stream {
     struct op *first, *last;
     struct op *cursor; /* first queued op */
     struct stream *next;
+    /* of its last kernel: what it knew as it began, its grid (0: none), whether it has ended and waited, its end */
+    uint32_t order_before, order_grid, order_end;
+    bool order_done, order_waited;
     struct capture *capture; /* driver_capture.c: what it is part of; NULL: work is enqueued */
-};
-
-/* ---- late stores -------------------------------------------------------------------------------- */
-enum word_state { WORD_FREE, WORD_FLYING, WORD_HELD };
-
-struct word {             /* up to 4 bytes of one aligned word, on their way to another device */
-    uint64_t due, serial; /* due: a turn */
-    uint8_t *at;          /* of the aligned word */
-    struct backing *backing;
-    struct resident *source;
-    int next, previous; /* of a list of the source */
-    unsigned list;
-    int bucket_next, bucket_previous; /* newest first */
-    unsigned thread;
-    uint8_t value[4];
-    uint8_t bytes; /* mask */
-    uint8_t state;
-    bool for_warp;  /* a fence of any thread of its warp lands it; one in the CTA's list: any thread of the CTA */
-    bool multicast; /* the source's own loads do not see it */
-    bool fenced;    /* held although a fence ordered it: lands first of all when released */
-};
-
-struct flight { /* a heap entry; stale when its word has another serial or due, or does not fly */
-    uint64_t due, serial;
-    int word;
-};
-
-struct wire {
-    struct word *words;
-    int capacity, free_first;
-    struct flight *heap;
-    int heap_count, heap_capacity;
-    int *buckets; /* a power of two of chains, at least as many as words */
-    unsigned bucket_count;
-    unsigned flying, held;
-    uint64_t serial;
 };
 
 /* ---- the machine -------------------------------------------------------------------------------- */
@@ -316,7 +293,8 @@ struct world {
     struct repeat repeat;
     struct hosts hosts;
     bool dirty;    /* streams may have something to start or finish */
-    uint32_t late; /* mask of devices whose stores to others may be late */
+    uint32_t late; /* mask of devices whose stores may be late */
+    struct causality order;
     bool faulted;
     struct fault fault;
     char report[sizeof(((struct fault *)0)->text)];
@@ -379,32 +357,6 @@ void written_copy(const struct backing *to, const uint8_t *at, const struct back
 bool written_permit(const struct world *world, const struct backing *backing, const struct mapping *mapping,
                     uint64_t address, unsigned bytes, struct fault *fault);
 int memory_mark(struct world *world, uint64_t address, uint64_t bytes, int mark); /* enum dcpkcpu_mark; -1 refused */
-
-/* world_wire.c */
-int wire_begin(struct wire *wire);
-void wire_end(struct wire *wire);
-/* Sends bytes from a thread of a CTA to memory of another device, word by word. False: out of memory (fault filled). */
-bool wire_send(struct world *world, struct resident *source, unsigned thread, struct backing *backing, uint8_t *at,
-               const uint8_t *from, unsigned bytes, bool multicast, struct fault *fault);
-void wire_overlay(const struct world *world, const struct resident *source, const uint8_t *at, uint8_t *to,
-                  unsigned bytes);
-void wire_land_due(struct world *world);     /* those whose turn has come */
-uint64_t wire_next_due(struct world *world); /* turn; UINT64_MAX: nothing flies */
-/* Land now, oldest first; held words stay, marked. Of a CTA: what is ordered before a fence of the thread; everything;
- * what touches the bytes. */
-void wire_land_ordered(struct world *world, struct resident *source, unsigned thread);
-void wire_land_all(struct world *world, struct resident *source);
-void wire_land_bytes(struct world *world, struct resident *source, const uint8_t *at, unsigned bytes);
-/* A barrier: the CTA's words (warp < 0), or the warp's. */
-void wire_order(struct world *world, struct resident *source, int warp);
-/* world_hold.c: holds changed for stores of device `from`. */
-void wire_hold_changed(struct world *world, int from);
-bool wire_is_held(const struct device *from, int to);
-void wire_refresh_late(struct world *world);
-void wire_launch(struct world *world, int index, uint64_t due); /* lets a word fly */
-/* The latest due turn of flying words of the same CTA to the same place; 0: none. */
-uint64_t wire_alike_due(const struct wire *wire, const struct word *word);
-void wire_land(struct world *world, int index);
 
 /* world_grid.c */
 void grid_start(struct world *world, struct launch *launch); /* its stream lets it begin */
@@ -488,5 +440,9 @@ void host_between_rounds(struct world *world, uint64_t *since);
 
 /* world_report.c: who waits for what; into text, of `capacity` bytes. */
 void report_no_progress(const struct world *world, const char *headline, char *text, size_t capacity);
+
+/* world_writers.c: "; could still be written by kernel ..." of a word, appended. */
+void report_writers(const struct world *world, const struct mapping *mapping, uint64_t address, char *text,
+                    size_t capacity);
 
 #endif

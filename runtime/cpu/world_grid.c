@@ -10,19 +10,20 @@
 void grid_free(struct launch *launch) {
     if (!launch) return;
     free(launch->grid.params);
-    free(launch->order);
+    view_free(&launch->order.end);
+    free(launch->turns);
     free(launch);
 }
 
 static void shuffle(struct world *world, struct launch *launch) {
     enum { LARGEST = 1 << 20 };
     if (launch->clusters > LARGEST) return;
-    launch->order = malloc(launch->clusters * sizeof *launch->order);
-    if (!launch->order) return; /* ascending, then */
+    launch->turns = malloc(launch->clusters * sizeof *launch->turns);
+    if (!launch->turns) return; /* ascending, then */
     for (uint32_t i = 0; i < launch->clusters; i++) {
         uint32_t j = world_below(world, i + 1);
-        launch->order[i] = launch->order[j];
-        launch->order[j] = i;
+        launch->turns[i] = launch->turns[j];
+        launch->turns[j] = i;
     }
 }
 
@@ -50,6 +51,7 @@ static void complete(struct world *world, struct launch *launch) {
     *link = launch->next;
     device->started_count--;
     launch->complete = true;
+    order_complete(world, launch);
     world_progressed(world);
     world_trace(world, "device %d: grid %llu %s is complete", device->ordinal, (unsigned long long)launch->grid.id,
                 launch->grid.fn->name);
@@ -61,6 +63,7 @@ static void complete_if_so(struct world *world, struct launch *launch) {
 }
 
 static void free_resident(struct resident *resident) {
+    order_resident_free(resident);
     free(resident->watches);
     free(resident->lists);
     free(resident);
@@ -86,6 +89,7 @@ static void end_cta(struct world *world, struct resident *resident) {
     device->residents[resident->slot] = device->residents[--device->resident_count];
     device->residents[resident->slot]->slot = resident->slot;
     grid_release_room(device, resident);
+    order_cta_ends(world, resident);
     cluster_leave(&resident->cta);
     cta_end(&resident->cta);
     resident->ended = true;

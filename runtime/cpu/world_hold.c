@@ -33,18 +33,20 @@ static int compare_releases(const void *a, const void *b) {
     return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-static void release_word(struct world *world, int index) {
+/* due: of the word before it; and its own. */
+static void release_word(struct world *world, int index, uint64_t *due) {
     struct wire *wire = &world->wire;
     const struct word *word = &wire->words[index];
     if (word->fenced || world->options.schedule != DCPKCPU_RANDOM) {
         wire_land(world, index);
         return;
     }
-    uint64_t due = world->turn + world_below(world, (uint32_t)world->options.store_delay + 1);
-    uint64_t older = wire_alike_due(wire, word);
-    if (older > due) due = older;
+    if (!word->joined) *due = world->turn + world_below(world, (uint32_t)world->options.store_delay + 1);
+    unsigned count = 0;
+    uint64_t older = wire_alike_due(wire, word, &count);
+    if (older > *due) *due = older;
     wire->held--;
-    wire_launch(world, index, due);
+    wire_launch(world, index, *due);
 }
 
 static void release_words(struct world *world, const struct device *device) {
@@ -61,8 +63,9 @@ static void release_words(struct world *world, const struct device *device) {
             releases[count++] = (struct release){.serial = word->serial, .word = i, .fenced = word->fenced};
     }
     qsort(releases, count, sizeof *releases, compare_releases);
+    uint64_t due = 0;
     for (size_t i = 0; i < count; i++)
-        release_word(world, releases[i].word);
+        release_word(world, releases[i].word, &due);
     free(releases);
 }
 

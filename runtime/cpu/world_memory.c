@@ -45,6 +45,7 @@ void arena_end(struct arena *arena) {
     for (size_t i = 0; i < arena->count; i++) {
         if (arena->all[i]->owns_backing) {
             written_end(arena->all[i]->backing);
+            cells_end(arena->all[i]->backing);
             free(arena->all[i]->backing);
         }
         free(arena->all[i]);
@@ -150,6 +151,7 @@ static void drop_bytes(struct world *world, struct backing *backing) {
     if (fresh == MAP_FAILED) mprotect(backing->memory, whole, PROT_NONE);
     backing->live = false;
     written_end(backing);
+    cells_end(backing);
     world->arena.bytes_live -= backing->bytes;
     if (backing->owner >= 0) world->devices[backing->owner].memory_used -= backing->bytes;
 }

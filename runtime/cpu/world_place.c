@@ -120,8 +120,11 @@ static bool start_cta(struct world *world, struct launch *launch, unsigned sm, u
     set_index(&resident->cta, launch, cluster, member);
     resident->cta.cluster = together;
     resident->cta.rank = member;
-    if (cta_start(&resident->cta)) {
+    struct resident *first = (struct resident *)(void *)together->ctas[0];
+    bool known = order_resident(world, resident, first);
+    if (!known || cta_start(&resident->cta)) {
         device->resident_count--;
+        order_resident_free(resident);
         free(resident->watches);
         free(resident);
         return false;
@@ -147,7 +150,7 @@ static bool place_cluster(struct world *world, struct device *device, struct lau
     bool adversary = world->options.schedule == DCPKCPU_RANDOM;
     if (!find_cluster(device, launch, adversary ? world_below(world, all) : device->sm_turn, sms)) return false;
     device->sm_turn = (sms[launch->cluster_ctas - 1] + 1) % all;
-    unsigned cluster = launch->order ? launch->order[launch->next_cluster] : launch->next_cluster;
+    unsigned cluster = launch->turns ? launch->turns[launch->next_cluster] : launch->next_cluster;
     struct cluster *together = calloc(1, sizeof *together);
     launch->next_cluster++;
     if (together) together->size = launch->cluster_ctas;

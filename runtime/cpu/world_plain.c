@@ -5,7 +5,7 @@
 
 bool world_plain(const struct world *world, const struct warp *warp, uint64_t address, uint64_t bytes, bool write,
                  struct plain *plain) {
-    if (world->options.schedule == DCPKCPU_RANDOM) return false; /* who wrote what, and what comes late */
+    if (world->order.on || world->options.schedule == DCPKCPU_RANDOM) return false; /* who wrote what; what is late */
     const struct mapping *m = memory_at(world, address);
     int device = warp->cta->grid->device->ordinal;
     if (!m || m->multicast || !((write ? m->writable : m->readable) >> device & 1)) return false;

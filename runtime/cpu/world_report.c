@@ -72,7 +72,16 @@ static void add_value(const struct mapping *mapping, uint64_t address, char *tex
     text_add(text, capacity, "; the word there is 0x%08x", word);
 }
 
-static void add_group(const struct group *group, char *text, size_t capacity) {
+/* griddepcontrol.wait: what is before the grid in its stream, and is not done. */
+static void add_predecessor(const struct launch *launch, char *text, size_t capacity) {
+    const struct op *before = launch->op->previous;
+    if (!before || before->kind != OP_KERNEL) return;
+    const struct grid *grid = &before->launch->grid;
+    text_add(text, capacity, "; waits for kernel %s (grid %" PRIu64 "): %u of %u CTAs done", grid->fn->name, grid->id,
+             grid->ctas_done, grid->ctas_total);
+}
+
+static void add_group(const struct world *world, const struct group *group, char *text, size_t capacity) {
     static const char *const doing[] = {[WARP_READY] = "running",
                                         [WARP_AT_BARRIER] = "at a barrier",
                                         [WARP_AT_GRID_WAIT] = "in griddepcontrol.wait",
@@ -88,11 +97,13 @@ static void add_group(const struct group *group, char *text, size_t capacity) {
     text_add(text, capacity, ", without progress since %" PRIu64 " ns%s: ", watch->since,
              group->count == 1 ? "" : "; one of them");
     warp_describe(group->warp, text + strlen(text), capacity - strlen(text));
+    if (group->state == WARP_AT_GRID_WAIT) add_predecessor(group->launch, text, capacity);
     if (!group->mapping) return;
     uint64_t address = address_of(group->warp, watch);
     text_add(text, capacity, "; %s 0x%" PRIx64 ", ", group->polls ? "polls" : "last used", address);
     memory_name(group->mapping, address, text, capacity);
     add_value(group->mapping, address, text, capacity);
+    if (group->polls) report_writers(world, group->mapping, address, text, capacity);
 }
 
 static void add_launches(const struct device *device, char *text, size_t capacity) {
@@ -150,11 +161,13 @@ void report_no_progress(const struct world *world, const char *headline, char *t
              "%s (virtual time %" PRIu64 " ns, round %" PRIu64 ", the last progress in round %" PRIu64 ")", headline,
              world->time, world->round, world->pulse.progress);
     for (unsigned i = 0; i < count; i++)
-        add_group(&groups[i], text, capacity);
+        add_group(world, &groups[i], text, capacity);
     if (others) text_add(text, capacity, "\n- %u more warps", others);
     for (int d = 0; d < world->device_count; d++) {
         add_launches(&world->devices[d], text, capacity);
         add_streams(&world->devices[d], text, capacity);
     }
     add_interference(world, text, capacity);
+    if (world->order.overtaken[0])
+        text_add(text, capacity, "\n- by the adversary's choice, which nothing forbade, %s", world->order.overtaken);
 }

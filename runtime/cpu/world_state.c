@@ -43,6 +43,7 @@ int world_begin(struct world *world) {
     world->pulse = (struct pulse){0};
     world->counters = (dcpkcpu_counters){.size = sizeof world->counters};
     world->alive = true;
+    order_begin(world);
     if (arena_begin(&world->arena) || wire_begin(&world->wire)) return -1;
     for (int i = 0; i < world->device_count; i++)
         if (begin_device(world, i)) return -1;
@@ -60,6 +61,7 @@ static void end_device(struct device *device) {
 }
 
 void world_end(struct world *world) {
+    order_end(world);
     wire_end(&world->wire);
     for (int i = 0; i < world->device_count; i++)
         end_device(&world->devices[i]);

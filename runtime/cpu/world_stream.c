@@ -157,6 +157,7 @@ static void touch_memory(struct world *world, struct op *op) {
         return;
     }
     if (op->to.backing) written_copy(op->to.backing, op->to.at, op->from.backing, op->from.at, op->bytes);
+    if (op->to.backing) order_clear(op->to.backing, op->to.at, op->bytes);
     if (op->kind == OP_FILL)
         fill(op);
     else
@@ -169,14 +170,18 @@ static void start(struct world *world, struct op *op) {
     world_progressed(world);
     if (op->kind == OP_KERNEL) {
         op->launch->grid.predecessor_done = op == op->stream->first || op->previous->state == OP_DONE;
+        order_start(world, op);
         grid_start(world, op->launch);
         return;
     }
+    order_start_other(world, op->stream);
     if (op->kind == OP_COPY || op->kind == OP_FILL) touch_memory(world, op);
     if (op->kind == OP_RECORD && op->event->reached < op->generation) {
         op->event->reached = op->generation;
         op->event->time = world->time;
+        op->event->message = order_record(world, op->stream->device);
     }
+    if (op->kind == OP_WAIT) order_receive(world, op->stream->device, op->event->message);
     if (op->kind == OP_GRAPH)
         graph_run_begin(world, op->run); /* done with its last node */
     else
@@ -185,7 +190,10 @@ static void start(struct world *world, struct op *op) {
 
 void stream_op_done(struct world *world, struct op *op) {
     op->state = OP_DONE;
-    if (op->next && op->next->state == OP_STARTED) op->next->launch->grid.predecessor_done = true;
+    if (op->next && op->next->state == OP_STARTED) {
+        op->next->launch->grid.predecessor_done = true;
+        order_predecessor_done(world, op, op->next->launch);
+    }
     world->dirty = true;
     if (graph_is_node(op)) graph_node_done(world, op);
 }

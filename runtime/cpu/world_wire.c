@@ -1,12 +1,16 @@
-/* world_wire.c - stores on their way to another device: words that land one by one, late and out of order.
+/* world_wire.c - stores on their way to another device, or to other CTAs of the same: words that land one by one, late
+ * and out of order.
  *
- * Owns struct wire. Kept: the order of one CTA's stores to one word, what a fence has ordered (it lands them), and
- * completion (a grid is complete when its last word has landed). Everything else lands in any order, after 0 to
- * store_delay rounds, or when a test lets go of it. May not know streams; tells world_grid.c of every landing. */
+ * Owns struct wire. Kept: the order of one CTA's stores to one word, elements of more than a word, what a fence has
+ * ordered (it lands them), and completion (a grid is complete when its last word has landed). Everything else lands in
+ * any order, after 0 to store_delay rounds, or when a test lets go of it. May not know streams; tells world_grid.c of
+ * every landing. */
 #include "runtime/cpu/world.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { MANY_ALIKE = 128, OWN_LONGEST = 12 /* 2^ turns */ };
 
 static int *empty_buckets(unsigned count) {
     int *buckets = malloc(count * sizeof *buckets);
@@ -182,20 +186,22 @@ uint64_t wire_next_due(struct world *world) {
 }
 
 /* ---- sending -------------------------------------------------------------------------------------- */
-/* Most words hurry a little, some are as late as they may be. */
-static uint64_t draw_delay(struct world *world) {
+/* Most words hurry a little, some are as late as they may be; those to the own device are less late. */
+static uint64_t draw_delay(struct world *world, bool own) {
+    if (own) return world_below(world, 1u << world_below(world, OWN_LONGEST + 1));
     uint32_t longest = (uint32_t)world->options.store_delay, kind = world_below(world, 8);
     uint32_t rounds = kind == 0 ? 0 : kind == 1 ? longest : world_below(world, longest + 1);
     uint64_t turns = world->turns_a_round ? world->turns_a_round : 1;
     return rounds * turns + world_below(world, 4);
 }
 
-uint64_t wire_alike_due(const struct wire *wire, const struct word *word) {
+uint64_t wire_alike_due(const struct wire *wire, const struct word *word, unsigned *count) {
     uint64_t due = 0;
     for (int i = *bucket_of(wire, word->at); i != NO_WORD; i = wire->words[i].bucket_next) {
         const struct word *other = &wire->words[i];
-        if (other->source == word->source && other->at == word->at && other->state == WORD_FLYING && other->due > due)
-            due = other->due;
+        if (other->source != word->source || other->at != word->at || other->state != WORD_FLYING) continue;
+        ++*count;
+        if (other->due > due) due = other->due;
     }
     return due;
 }
@@ -209,11 +215,10 @@ void wire_launch(struct world *world, int index, uint64_t due) {
     if (push_flight(wire, (struct flight){.due = due, .serial = word->serial, .word = index})) wire_land(world, index);
 }
 
-static bool send_word(struct world *world, const struct word *draft, bool held) {
+static bool send_word(struct world *world, const struct word *draft, bool held, uint64_t due) {
     struct wire *wire = &world->wire;
     int index = take_word(wire);
     if (index == NO_WORD) return false;
-    uint64_t due = held ? 0 : world->turn + draw_delay(world), older = held ? 0 : wire_alike_due(wire, draft);
     wire->words[index] = *draft;
     wire->words[index].serial = ++wire->serial;
     link_word(wire, index);
@@ -222,8 +227,22 @@ static bool send_word(struct world *world, const struct word *draft, bool held) 
         wire->words[index].state = WORD_HELD;
         wire->held++;
     } else {
-        wire_launch(world, index, older > due ? older : due);
+        wire_launch(world, index, due);
     }
+    return true;
+}
+
+bool wire_has_only(const struct world *world, const struct resident *source, const uint8_t *at, const uint8_t *from,
+                   unsigned bytes) {
+    for (const uint8_t *base = at - ((uintptr_t)at & 3); base < at + bytes; base += 4)
+        for (int i = *bucket_of(&world->wire, base); i != NO_WORD; i = world->wire.words[i].bucket_next) {
+            const struct word *word = &world->wire.words[i];
+            if (word->at != base || word->source != source) continue;
+            for (unsigned b = 0; b < 4; b++)
+                if (word->bytes >> b & 1 && base + b >= at && base + b < at + bytes &&
+                    word->value[b] != from[base + b - at])
+                    return false;
+        }
     return true;
 }
 
@@ -242,22 +261,45 @@ static bool out_of_memory(struct fault *fault) {
     return false;
 }
 
+/* Words of one element land together, none before older ones of the same CTA to its place. */
+static uint64_t draw_due(struct world *world, const struct word *draft, unsigned element) {
+    uint64_t due =
+        world->turn + draw_delay(world, draft->backing->owner == draft->source->launch->grid.device->ordinal);
+    struct word word = *draft;
+    for (unsigned done = 0; done == 0 || done < element; done += 4, word.at += 4) {
+        unsigned count = 0;
+        uint64_t older = wire_alike_due(&world->wire, &word, &count);
+        if (count > MANY_ALIKE) wire_land_bytes(world, draft->source, word.at, 4); /* it stores again and again */
+        if (older > due) due = older;
+    }
+    return due;
+}
+
 bool wire_send(struct world *world, struct resident *source, unsigned thread, struct backing *backing, uint8_t *at,
-               const uint8_t *from, unsigned bytes, bool multicast, struct fault *fault) {
+               const uint8_t *from, unsigned bytes, bool multicast, const struct stamp *stamp, struct fault *fault) {
     bool held = wire_is_held(source->launch->grid.device, backing->owner);
     if (!source->lists && !make_lists(source)) return out_of_memory(fault);
     if (!held && (world->options.schedule != DCPKCPU_RANDOM || world->options.store_delay == 0)) {
+        if (world->order.on) order_put_all(backing, at, bytes, stamp);
         memcpy(at, from, bytes);
         return true;
     }
+    unsigned element = source->cta.warps[thread / WARP]->element;
+    uint64_t due = 0;
     for (unsigned done = 0; done < bytes;) {
         unsigned in_word = (unsigned)((uintptr_t)(at + done) & 3), count = 4 - in_word;
         if (count > bytes - done) count = bytes - done;
         struct word draft = {
             .at = at + done - in_word, .backing = backing, .source = source, .thread = thread, .multicast = multicast};
+        if (stamp) draft.stamp = *stamp;
         memcpy(draft.value + in_word, from + done, count);
         draft.bytes = (uint8_t)(((1u << count) - 1) << in_word);
-        if (!send_word(world, &draft, held)) return out_of_memory(fault);
+        draft.joined = element > 4 && done % element;
+        draft.element = element > 4;
+        if (stamp)
+            draft.open = order_open(world, source->cta.warps[thread / WARP], backing, draft.at, draft.bytes, stamp);
+        if (!held && !draft.joined) due = draw_due(world, &draft, element);
+        if (!send_word(world, &draft, held, due)) return out_of_memory(fault);
         done += count;
     }
     return true;
@@ -284,7 +326,8 @@ void wire_land(struct world *world, int index) {
     else
         wire->held--;
     if (word->backing->live) {
-        for (unsigned b = 0; b < 4; b++)
+        bool stays = !word->stamp.time || order_land(world, word);
+        for (unsigned b = 0; b < 4 && stays; b++)
             if (word->bytes >> b & 1) word->at[b] = word->value[b];
     } else {
         fail_landing(world, word);

@@ -48,8 +48,8 @@ function attend.open(rows, splits)
   return a
 end
 
--- bound[0..1], most, least, the split's tiles.
-function attend.bounds(a, b)
+-- bound[0..1], most, least, the split's tiles. meanwhile: emitted while the lengths are under way.
+function attend.bounds(a, b, meanwhile)
   section "bounds"
   scope(function()
     local at, total, length = b64 "at", b32 "total_", b32 "length"
@@ -60,6 +60,7 @@ function attend.bounds(a, b)
 |   ld.param.u64   $(at), [$(param.lens)];
 |   mad.wide.u32   $(at), $(a.request), 4, $(at);
 |   ld.global.s32  $(length), [$(at)];
+    meanwhile()
 |   max.s32        $(length), $(length), 0;
     local function bound_of(dst, m)
       scope(function()

@@ -2,6 +2,7 @@
 --   grid (ceil(q*D*H/M), splits, R), 256 threads, two CTAs a multiprocessor: M = 16 rows of a request (32 when it has more than 16) and
 --   every key tile of a split, 64 keys at a time. Registers 128 a thread: M * 2 sums of P V. Shared 88,064 or 99,840 bytes:
 --   two stages of key rows [64][592 bytes] | query rows | P | row maxima. A key row is loaded once for K and V both.
+-- The box's word and the lengths arrive together; one barrier, at which a CTA that has seen an abort leaves.
 -- Schedule of a key tile, three barriers:
 --   tile t is there, stage of t - 1 is free -> loads of t + 1 leave (16 bytes a copy, page ids of t + 2 behind them)
 --   -> warp w scores 8 keys (M = 32: 16 keys for one half of the rows), e4m3 mma -> row maxima through shared                    | barrier
@@ -28,12 +29,12 @@ local function main(rows, splits, alone, box)
   pdl.wait()
   pdl.launch_dependents()
   local out = label "out"
-  if b then
-    box.load(b)
+  if b then box.load(b) end
+  attend.bounds(a, b, function()                        -- a CTA goes on as a whole or leaves as a whole
+    if not b then return end
     box.read(b)
-| @$(b.dead) bra   $(out);
-  end
-  attend.bounds(a, b)
+    if spec.watchdog == 1 then box.barrier_or_leave(b, out) end
+  end)
   attend.tiles(a, b)
   if splits > 1 then attend_out.store_partial(a) else attend_out.store(a) end
 | $(out):

@@ -64,6 +64,19 @@ function box.tell_host(b, value)
 | $(alive):
 end
 
+-- dead, or-reduced over the CTA: a barrier either way; leaves for `leave` when any thread has seen the abort.
+function box.barrier_or_leave(b, leave)
+  if spec.watchdog == 0 then
+|   barrier.cta.sync 0;
+    return
+  end
+  scope(function()
+    local any = pred "any_dead"
+|   barrier.cta.red.or.pred $(any), 0, $(b.dead);
+| @$(any) bra      $(leave);
+  end)
+end
+
 -- address := entry [index] of a peer table; index is a register or an integer. Tables are written at set-up, before any launch.
 function box.peer(b, address, which, index)
   if type(index) == "number" then

@@ -1,7 +1,7 @@
 // atomics: every atomic function on global and shared memory, and compare-and-swap loops of their own: float maximum, double product
-// of powers of two, byte add.
+// of powers of two, byte add. Their first look is volatile: a plain one would race with the others' atomics.
 __device__ void max_float(float *at, float v) {
-    int old = __float_as_int(*at), seen;
+    int old = __float_as_int(*const_cast<volatile float *>(at)), seen;
     do {
         seen = old;
         if (__int_as_float(seen) >= v) break;
@@ -9,14 +9,14 @@ __device__ void max_float(float *at, float v) {
     } while (old != seen);
 }
 __device__ void scale_double(double *at, double v) {
-    unsigned long long *word = reinterpret_cast<unsigned long long *>(at), old = *word, seen;
+    unsigned long long *word = reinterpret_cast<unsigned long long *>(at), old = *const_cast<volatile unsigned long long *>(word), seen;
     do {
         seen = old;
         old = atomicCAS(word, seen, __double_as_longlong(v * __longlong_as_double(seen)));
     } while (old != seen);
 }
 __device__ void add_byte(unsigned *word, unsigned byte, unsigned v) {
-    unsigned old = *word, seen;
+    unsigned old = *const_cast<volatile unsigned *>(word), seen;
     do {
         seen = old;
         unsigned sum = ((seen >> byte * 8 & 255) + v) & 255;

@@ -1,7 +1,7 @@
 -- copy_rows: stands where the decode stands, for tests and demonstrations: it reads the query mailbox in place, as the decode
 -- would, and writes given partial rows and LSE, as the decode would.
 --   source [B, D*H, 512] BF16 -> rows; source_lse [B, D*H] F32 -> rows_lse
---   query mailbox [2, cap, qh, 576] at the parity of control.current -> seen [B, D*H, 576] (dcp > 1)
+--   query mailbox [2, cap, qh, 576] at the parity of control.current -> seen [B, D*H, 576] (dcp > 1); of a dead box nothing
 -- Schedule: wait -> let the dependents in -> copies, one 16-byte chunk a thread at a time.
 -- Its addresses are worked out here, not by the library: a wrong one there shows.
 local pdl = include "lib/pdl"
@@ -62,8 +62,12 @@ strided(spec.batch * heads, function()
 end)
 
 if spec.dcp > 1 then
-  section "what lies in the query mailbox"
+  section "what lies in the query mailbox, unless the box is dead"
+  local dead = label "dead"
 |   ld.param.u64   $(a), [$(param.control)];
+|   ld.relaxed.sys.global.u32 $(words[0]), [$(a)+8];  // abort
+|   setp.ne.u32    $(more), $(words[0]), 0;
+| @$(more) bra     $(dead);
 |   ld.global.u32  $(words[0]), [$(a)+4];             // current
 |   and.b32        $(words[0]), $(words[0]), 1;
 |   ld.param.u64   $(from), [$(param.q_box)];
@@ -83,5 +87,6 @@ if spec.dcp > 1 then
 |   st.global.v4.u32 [$(b)], {$(words[0]), $(words[1]), $(words[2]), $(words[3])};
     end)
   end)
+| $(dead):
 end
 |   ret;

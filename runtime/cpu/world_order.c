@@ -1,0 +1,333 @@
+/* world_order.c - what the warps and grids of the adversary's runs know of each other's stores: launches, ends, waits,
+ * barriers, fences. See world_order.h.
+ *
+ * What a kernel knows as it begins: all that its device has completed, unless it was launched with the PDL attribute
+ * behind a kernel: then what that one knew, whether or not it happens to have ended; griddepcontrol.wait adds the rest.
+ * And what was complete when the host launched it. May not step warps nor touch memory. */
+#include "runtime/cpu/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void order_begin(struct world *world) {
+    const dcpkcpu_options *o = &world->options;
+    bool on = o->store_tracking == DCPKCPU_TRACKING_ON ||
+              (o->store_tracking == DCPKCPU_TRACKING_AUTO && o->schedule == DCPKCPU_RANDOM);
+    world->order = (struct causality){.on = on, .message_count = 1};
+}
+
+void order_end(struct world *world) {
+    struct causality *order = &world->order;
+    for (uint32_t i = 1; order->messages && i < order->message_count; i++)
+        view_free(&order->messages[i]);
+    free(order->messages);
+    free(order->grids);
+    view_free(&order->fence_sc);
+    for (int d = 0; d < MAX_DEVICES; d++)
+        view_free(&world->devices[d].order_view);
+    *order = (struct causality){0};
+}
+
+/* ---- messages --------------------------------------------------------------------------------------- */
+static const struct view *message_view(const struct causality *order, uint32_t message) {
+    static const struct view nothing = {0};
+    return message ? &order->messages[message] : &nothing;
+}
+
+/* Leaves out grids that are among their device's completed ones. */
+static void prune(const struct causality *order, struct view *view) {
+    unsigned kept = 0;
+    for (unsigned i = 0; i < view->count; i++) {
+        uint64_t key = view->at[i].key, grid = key >> 32;
+        const struct grid_order *g = key >> 63 || grid >= order->grid_capacity ? NULL : &order->grids[grid];
+        if (!g || !g->completed || !view_knows(view, key_device(g->device), g->completed))
+            view->at[kept++] = view->at[i];
+    }
+    view->count = kept;
+}
+
+/* Takes the view over. Out of memory: NO_MESSAGE, and all is known from here on. */
+static uint32_t message_make(struct causality *order, struct view *view) {
+    prune(order, view);
+    if (order->message_count >= order->message_capacity) {
+        uint32_t capacity = order->message_capacity ? order->message_capacity * 2 : 256;
+        struct view *messages = realloc(order->messages, capacity * sizeof *messages);
+        if (!messages) {
+            view_free(view);
+            order->on = false;
+            return NO_MESSAGE;
+        }
+        order->messages = messages;
+        order->message_capacity = capacity;
+    }
+    order->messages[order->message_count] = *view;
+    return order->message_count++;
+}
+
+static void learn_completed(struct view *view, const struct device *device) {
+    if (device->order_completed) view_learn(view, key_device(device->ordinal), device->order_completed);
+    view_join(view, &device->order_view);
+}
+
+/* ---- grids ------------------------------------------------------------------------------------------ */
+static struct grid_order *grid_of(struct causality *order, uint64_t id) {
+    if (id >= order->grid_capacity) {
+        uint64_t capacity = order->grid_capacity ? order->grid_capacity * 2 : 256;
+        struct grid_order *grids = realloc(order->grids, capacity * sizeof *grids);
+        if (!grids) {
+            order->on = false;
+            return NULL;
+        }
+        memset(grids + order->grid_capacity, 0, (capacity - order->grid_capacity) * sizeof *grids);
+        order->grids = grids;
+        order->grid_capacity = capacity;
+    }
+    return &order->grids[id];
+}
+
+void order_enqueue(struct world *world, struct launch *launch) {
+    struct causality *order = &world->order;
+    if (!order->on) return;
+    struct grid_order *grid = grid_of(order, launch->grid.id);
+    if (grid) *grid = (struct grid_order){.fn = launch->grid.fn, .device = launch->grid.device->ordinal};
+    struct view view = {0};
+    for (int d = 0; d < world->device_count; d++)
+        learn_completed(&view, &world->devices[d]);
+    launch->order.host = message_make(order, &view);
+}
+
+/* What lies behind the wait for a kernel. */
+static uint32_t behind(struct causality *order, const struct device *device, uint32_t before, uint32_t grid,
+                       const struct view *end, bool waited) {
+    struct view view = {0};
+    view_join(&view, message_view(order, before));
+    view_join(&view, end);
+    if (waited)
+        learn_completed(&view, device);
+    else
+        view_learn(&view, key_cluster(grid, 0), UINT64_MAX);
+    return message_make(order, &view);
+}
+
+void order_start(struct world *world, struct op *op) {
+    struct causality *order = &world->order;
+    struct launch *launch = op->launch;
+    struct stream *stream = op->stream;
+    if (!order->on) return;
+    launch->order.own_late = world_chance(world, 4);
+    struct view view = {0};
+    view_join(&view, message_view(order, launch->order.host));
+    if (op->programmatic && stream->order_grid) {
+        launch->order.dependent = true;
+        view_join(&view, message_view(order, stream->order_before));
+        launch->order.before = launch->order.after = message_make(order, &view);
+        if (stream->order_done)
+            launch->order.after = behind(order, stream->device, launch->order.before, stream->order_grid,
+                                         message_view(order, stream->order_end), stream->order_waited);
+    } else {
+        for (int d = 0; d < world->device_count; d++) /* a graph's edges may come from other devices */
+            if (d == stream->device->ordinal || graph_is_node(op)) learn_completed(&view, &world->devices[d]);
+        launch->order.before = launch->order.after = message_make(order, &view);
+        launch->order.waited = true;
+    }
+    stream->order_before = launch->order.before;
+    stream->order_grid = (uint32_t)launch->grid.id;
+    stream->order_done = false;
+}
+
+void order_start_other(struct world *world, struct stream *stream) {
+    if (world->order.on) stream->order_grid = 0;
+}
+
+void order_predecessor_done(struct world *world, const struct op *before, struct launch *launch) {
+    if (!world->order.on || before->kind != OP_KERNEL) return;
+    const struct launch *first = before->launch;
+    launch->order.after = behind(&world->order, first->grid.device, launch->order.before, (uint32_t)first->grid.id,
+                                 &first->order.end, first->order.waited);
+}
+
+void order_complete(struct world *world, struct launch *launch) {
+    struct causality *order = &world->order;
+    struct device *device = launch->grid.device;
+    if (!order->on) return;
+    struct grid_order *grid = grid_of(order, launch->grid.id);
+    if (!grid) return;
+    if (launch->order.waited) view_join(&launch->order.end, message_view(order, launch->order.after));
+    grid->completed = ++device->order_completed;
+    view_join(&device->order_view, &launch->order.end);
+    view_learn(&device->order_view, key_observed(device->ordinal), order->time);
+    prune(order, &device->order_view);
+    struct stream *stream = launch->op->stream;
+    if (stream->order_grid != launch->grid.id) return;
+    struct view end = {0};
+    view_join(&end, &launch->order.end);
+    stream->order_end = message_make(order, &end);
+    stream->order_waited = launch->order.waited;
+    stream->order_done = true;
+}
+
+void order_forget(struct world *world, const struct ptx_function *fn) {
+    struct causality *order = &world->order;
+    for (uint64_t i = 0; i < order->grid_capacity; i++)
+        if (order->grids[i].fn == fn) order->grids[i].fn = NULL;
+}
+
+uint32_t order_record(struct world *world, const struct device *device) {
+    struct view view = {0};
+    if (!world->order.on) return NO_MESSAGE;
+    learn_completed(&view, device);
+    return message_make(&world->order, &view);
+}
+
+void order_receive(struct world *world, struct device *device, uint32_t message) {
+    if (world->order.on) view_join(&device->order_view, message_view(&world->order, message));
+}
+
+/* ---- CTAs and warps --------------------------------------------------------------------------------- */
+bool order_resident(struct world *world, struct resident *resident, const struct resident *first) {
+    struct causality *order = &world->order;
+    if (!order->on) return true;
+    resident->warp_orders = calloc(resident->launch->warps, sizeof *resident->warp_orders);
+    resident->cluster_order =
+        first && first != resident ? first->cluster_order : calloc(1, sizeof *resident->cluster_order);
+    if (!resident->warp_orders || !resident->cluster_order) return false;
+    if (!resident->cluster_order->users++) resident->cluster_order->uid = ++order->clusters;
+    return true;
+}
+
+void order_resident_free(struct resident *resident) {
+    struct cluster_order *cluster = resident->cluster_order;
+    for (unsigned w = 0; resident->warp_orders && w < resident->launch->warps; w++) {
+        view_free(&resident->warp_orders[w].known);
+        view_free(&resident->warp_orders[w].pending);
+    }
+    free(resident->warp_orders);
+    resident->warp_orders = NULL;
+    resident->cluster_order = NULL;
+    if (!cluster || --cluster->users) return;
+    view_free(&cluster->view);
+    free(cluster);
+}
+
+void order_cta_ends(struct world *world, struct resident *resident) {
+    if (!world->order.on || !resident->warp_orders) return;
+    struct view *end = &resident->launch->order.end;
+    for (unsigned w = 0; w < resident->launch->warps; w++)
+        view_join(end, &resident->warp_orders[w].known);
+    view_join(end, &resident->cluster_order->view);
+}
+
+static struct resident *resident_of(const struct warp *warp) {
+    return (struct resident *)(void *)warp->cta;
+}
+
+void order_wait(struct world *world, struct warp *warp) {
+    struct resident *resident = resident_of(warp);
+    if (!world->order.on || !resident->warp_orders) return;
+    resident->warp_orders[warp->index].waited = true;
+    resident->launch->order.waited = true;
+}
+
+void order_barrier(struct world *world, struct warp *warp, bool whole_cta) {
+    struct resident *resident = resident_of(warp);
+    if (!world->order.on || !whole_cta || !resident->warp_orders) return;
+    struct cluster_order *cluster = resident->cluster_order;
+    bool waited = false;
+    cluster->synced = ++world->order.time;
+    for (unsigned w = 0; w < resident->launch->warps; w++) {
+        struct warp_order *order = &resident->warp_orders[w];
+        waited |= order->waited;
+        view_join(&cluster->view, &order->known);
+        order->known.count = 0;
+    }
+    for (unsigned w = 0; w < resident->launch->warps; w++)
+        resident->warp_orders[w].waited = waited;
+}
+
+const struct view *order_base(const struct world *world, const struct resident *resident, int warp) {
+    const struct launch_order *launch = &resident->launch->order;
+    bool waited = warp != NO_WARP && resident->warp_orders[warp].waited;
+    return message_view(&world->order, waited ? launch->after : launch->before);
+}
+
+/* fence.sc: behind all those before it, whoever's. */
+static void fence_sc(struct world *world, struct resident *resident, struct warp_order *warp, unsigned index) {
+    struct view *all = &world->order.fence_sc;
+    view_join(&warp->known, all);
+    view_join(all, &warp->known);
+    view_join(all, &resident->cluster_order->view);
+    view_join(all, order_base(world, resident, (int)index));
+    view_learn(all, key_cluster((uint32_t)resident->launch->grid.id, resident->cluster_order->uid), world->order.time);
+    view_learn(all, key_observed(resident->launch->grid.device->ordinal), world->order.time);
+    prune(&world->order, all);
+}
+
+void order_fence(struct world *world, struct warp *warp, enum order order, enum scope scope) {
+    struct resident *resident = resident_of(warp);
+    if (!world->order.on || !resident->warp_orders) return;
+    struct warp_order *own = &resident->warp_orders[warp->index];
+    uint64_t now = ++world->order.time;
+    if (order != ORDER_RELEASE) {
+        view_join(&own->known, &own->pending);
+        own->pending.count = 0;
+    }
+    if (order < ORDER_RELEASE) return;
+    if (order == ORDER_SC) fence_sc(world, resident, own, warp->index);
+    own->fence_gpu = now;
+    if (scope == SCOPE_SYS) own->fence_sys = now;
+    own->message = NO_MESSAGE;
+}
+
+uint32_t order_message(struct world *world, const struct resident *resident, unsigned warp) {
+    struct warp_order *own = &resident->warp_orders[warp];
+    const struct view *cluster = &resident->cluster_order->view;
+    if (own->message) return own->message;
+    if (!own->known.count && !cluster->count)
+        return own->waited ? resident->launch->order.after : resident->launch->order.before;
+    struct view view = {0};
+    view_join(&view, order_base(world, resident, (int)warp));
+    view_join(&view, cluster);
+    view_join(&view, &own->known);
+    return own->message = message_make(&world->order, &view);
+}
+
+static void learn(const struct causality *order, struct view *view, const struct stamp *stamp, uint64_t until) {
+    if (until) {
+        view_learn(view, key_cluster(stamp->grid, stamp->cluster), until);
+        view_learn(view, key_observed(stamp->device), until);
+    }
+    view_join(view, message_view(order, stamp->message));
+}
+
+uint32_t order_join(struct world *world, uint32_t message, const struct stamp *stamp, uint64_t until) {
+    struct view view = {0};
+    view_join(&view, message_view(&world->order, message));
+    learn(&world->order, &view, stamp, until);
+    return message_make(&world->order, &view);
+}
+
+void order_learn(struct world *world, struct view *view, const struct stamp *stamp, uint64_t until) {
+    if (until && view_knows(view, key_observed(stamp->device), until) &&
+        (view_knows(view, key_cluster(stamp->grid, stamp->cluster), until) ||
+         view_knows(view, key_cluster(stamp->grid, 0), until)))
+        return;
+    learn(&world->order, view, stamp, until);
+}
+
+bool order_covers(const struct causality *order, const struct view *view, const struct cell *cell) {
+    if (!view->count && !view->all) return false;
+    const struct stamp *stamp = &cell->stamp;
+    const struct grid_order *grid = &order->grids[stamp->grid];
+    if ((grid->completed && view_knows(view, key_device(grid->device), grid->completed)) ||
+        view_knows(view, key_cluster(stamp->grid, 0), stamp->time) ||
+        view_knows(view, key_cluster(stamp->grid, stamp->cluster), stamp->time))
+        return true;
+    for (uint32_t seen = cell->seen; seen; seen &= seen - 1)
+        if (view_knows(view, key_observed(__builtin_ctz(seen)), cell->seen_time)) return true;
+    return false;
+}
+
+bool order_is_early(const struct warp *warp) {
+    const struct resident *resident = resident_of(warp);
+    return resident->launch->order.dependent && resident->warp_orders && !resident->warp_orders[warp->index].waited;
+}

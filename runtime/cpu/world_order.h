@@ -1,0 +1,171 @@
+/* world_order.h - who knows of which stores to global memory, by the PTX memory model's causality order; world_order*.c
+ * and those that tell them of events. Kept under the adversary, and where store_tracking asks for it.
+ *
+ * A store is named by its moment (world_order.c counts them), its grid and its cluster. A view is a set of stores: all
+ * of a device's grids up to the n-th that completed, all of a grid or a cluster up to a moment. A warp knows its own
+ * stores, its cluster's behind a barrier, what its grid knew as it began, what the grid before it left once it has
+ * waited, and what a release has told it whose store it has read, once it acquires. Lanes of a warp are one. A strong
+ * store carries what its warp knew at its last release: a message. Messages are kept until the machine is reset. */
+#ifndef DCPK_CPU_WORLD_ORDER_H
+#define DCPK_CPU_WORLD_ORDER_H
+
+#include "runtime/cpu/machine.h"
+
+struct known {
+    uint64_t key, until;
+};
+struct view {
+    struct known *at; /* in order of key */
+    unsigned count, capacity;
+    bool all; /* out of memory: everything is taken to be known */
+};
+
+struct stamp {     /* of a store */
+    uint64_t time; /* 0: none, or the host */
+    uint32_t grid, cluster, pc, message;
+    uint32_t fence_gpu, fence_sys; /* how long before it the last release of that scope was, 0: none; + 1 */
+    uint16_t thread;               /* of the cluster */
+    uint8_t device, strong;        /* strong: enum scope, 0: weak */
+};
+
+struct cell {                   /* of an aligned word */
+    struct stamp stamp, before; /* before: of what was there before */
+    uint64_t seen_time;         /* when a strong load first saw the store */
+    uint32_t old, seen;         /* what was there before; mask of devices whose strong loads have seen the store */
+    uint8_t bytes;              /* mask of those that the store wrote */
+};
+
+struct cluster_order { /* of the CTAs that started together */
+    uint32_t uid, users;
+    uint64_t synced;  /* stores of the cluster up to here are known to all of it */
+    struct view view; /* what barriers have spread */
+};
+
+struct warp_order {
+    uint64_t synced;               /* stores of the warp's cluster up to here are known */
+    uint64_t fence_gpu, fence_sys; /* moments of the last releases of that scope */
+    struct view known, pending;    /* beyond what the grid knows; read of releases and not yet acquired */
+    uint32_t message;              /* NO_MESSAGE: to be made */
+    bool waited;                   /* for the grid before its own */
+    /* so as not to ask again: what it was behind last, up to when; what it has heard last */
+    uint32_t behind_cluster, heard_cluster, heard_message;
+    uint64_t behind_time, heard_until;
+};
+
+struct grid_order {                /* by grid id */
+    const struct ptx_function *fn; /* NULL: unloaded */
+    uint64_t completed;            /* as which of its device's, from 1; 0: not yet */
+    int device;
+};
+
+struct launch_order {
+    uint32_t host, before, after; /* messages: known at the launch call; at its start; behind its wait */
+    struct view end;              /* what its warps knew as they ended */
+    bool dependent;               /* it began by a programmatic edge */
+    bool waited;                  /* one of them, at least, for the grid before */
+    bool own_late;                /* its stores to its own device may be late, too */
+};
+
+enum { NO_MESSAGE = 0, NO_WARP = -1 };
+
+struct causality {
+    bool on;
+    uint64_t time;
+    struct view *messages;
+    uint32_t message_count, message_capacity, clusters;
+    struct grid_order *grids;
+    uint64_t grid_capacity;
+    struct view fence_sc; /* what the fence.sc so far knew */
+    char overtaken[400];  /* the last store that came, by the adversary's choice, before one that it was not behind */
+};
+
+/* world_view.c */
+void view_free(struct view *view);
+bool view_knows(const struct view *view, uint64_t key, uint64_t time);
+void view_learn(struct view *view, uint64_t key, uint64_t until);
+void view_join(struct view *view, const struct view *other);
+uint64_t key_device(int device);
+uint64_t key_observed(int device);                     /* what its strong loads have seen */
+uint64_t key_cluster(uint32_t grid, uint32_t cluster); /* cluster 0: all of the grid */
+
+struct backing;
+struct device;
+struct launch;
+struct mapping;
+struct op;
+struct resident;
+struct stream;
+struct word;
+
+/* world_order.c: events */
+void order_begin(struct world *world);
+void order_end(struct world *world);
+void order_enqueue(struct world *world, struct launch *launch); /* at the launch call */
+void order_start(struct world *world, struct op *op);
+void order_start_other(struct world *world, struct stream *stream); /* no kernel: all before it is complete */
+void order_predecessor_done(struct world *world, const struct op *before, struct launch *launch);
+void order_complete(struct world *world, struct launch *launch);
+void order_forget(struct world *world, const struct ptx_function *fn);   /* its module is unloaded */
+uint32_t order_record(struct world *world, const struct device *device); /* an event's message */
+void order_receive(struct world *world, struct device *device, uint32_t message);
+/* A CTA and the first of its cluster (NULL: itself). false: out of memory. */
+bool order_resident(struct world *world, struct resident *resident, const struct resident *first);
+void order_resident_free(struct resident *resident);
+void order_cta_ends(struct world *world, struct resident *resident);
+void order_wait(struct world *world, struct warp *warp);
+void order_fence(struct world *world, struct warp *warp, enum order order, enum scope scope);
+void order_barrier(struct world *world, struct warp *warp, bool whole_cta);
+/* What a warp knows by its grid alone; NO_WARP: who has not waited. The message of its strong stores behind its last
+ * release. */
+const struct view *order_base(const struct world *world, const struct resident *resident, int warp);
+uint32_t order_message(struct world *world, const struct resident *resident, unsigned warp);
+/* A message of two; a store's, whose cluster and device said it at the moment `until`; 0: the message alone. */
+uint32_t order_join(struct world *world, uint32_t message, const struct stamp *stamp, uint64_t until);
+/* The same into a view. */
+void order_learn(struct world *world, struct view *view, const struct stamp *stamp, uint64_t until);
+bool order_covers(const struct causality *order, const struct view *view, const struct cell *cell);
+/* Whether the warp has still to wait for the grid before its own. */
+bool order_is_early(const struct warp *warp);
+
+/* world_race.c: accesses; only while order.on */
+/* Forgets who wrote the bytes: the host has. */
+void order_clear(const struct backing *backing, const uint8_t *at, uint64_t bytes);
+void cells_end(struct backing *backing);
+struct stamp order_stamp(struct world *world, const struct warp *warp, unsigned thread, enum order order,
+                         enum scope scope);
+/* Before a store of the bytes `from`, NULL: of an atomic. false: a race, fault filled. */
+bool order_may_store(struct world *world, struct warp *warp, struct backing *backing, const uint8_t *at,
+                     const uint8_t *from, unsigned bytes, const struct stamp *stamp, struct fault *fault);
+/* Whether the store, which may be made, comes before what is there, so that it leaves no trace: both are strong,
+ * neither is behind the other, and the dice say so. */
+bool order_is_first(struct world *world, struct warp *warp, const struct backing *backing, const uint8_t *at,
+                    const uint8_t *from, unsigned bytes, const struct stamp *stamp);
+/* The bytes, which still hold what was there before, are written. */
+void order_put_all(struct backing *backing, const uint8_t *at, unsigned bytes, const struct stamp *stamp);
+/* The moment of the strong store there that the stamp's, strong too, is not behind; 0: there is none. */
+uint64_t order_open(const struct world *world, const struct warp *warp, const struct backing *backing,
+                    const uint8_t *word, uint8_t bytes, const struct stamp *stamp);
+/* A late word lands; before its bytes do. A race is the world's fault. false: it comes before what is there. */
+bool order_land(struct world *world, const struct word *word);
+/* to: what the load got from memory at `at`, changed where it may still get what was there before. false: a race. */
+bool order_load(struct world *world, struct warp *warp, const struct mapping *m, const uint8_t *at, uint8_t *to,
+                unsigned bytes, enum order order, enum scope scope, struct fault *fault);
+/* An atomic is about to change the bytes. false: a race. */
+bool order_atomic(struct world *world, struct warp *warp, unsigned thread, struct backing *backing, const uint8_t *at,
+                  unsigned bytes, enum order order, enum scope scope, struct fault *fault);
+/* "; last written by ..." of the word, appended where that is known. */
+void order_add_last(const struct world *world, const struct backing *backing, const uint8_t *at, char *text,
+                    size_t capacity);
+/* "KERNEL, PLACE [device 0, grid 3, thread 5 of its CTA]", appended. */
+void order_add_access(const struct world *world, uint32_t grid, uint32_t pc, char *text, size_t capacity);
+
+/* world_early.c: reads by grids that have still to wait for the grid before them */
+void early_read(struct world *world, const struct warp *warp, struct backing *backing, const uint8_t *at,
+                unsigned bytes);
+/* Whether the grid `writer` may write the bytes now; false: one that was launched behind it has read them; fault
+ * (NULL: no words). */
+bool early_permit(const struct world *world, const struct backing *backing, const uint8_t *at, unsigned bytes,
+                  uint32_t writer, struct fault *fault);
+void early_end(struct backing *backing);
+
+#endif
