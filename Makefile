@@ -157,9 +157,9 @@ $(BUILD)/fuzz/%: tests/fuzz/entry.c $(BUILD)/tests/fuzz/%.o $(BUILD)/libtools.a 
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(LDFLAGS) -fsanitize=fuzzer -DFUZZ_TARGET=$* -o $@ $(wordlist 1,2,$^) $(FUZZ_LIBS) $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
 # Programs that suites start: tests/program_NAME.c -> build/tests/NAME. Those that need the libraries say so here.
-$(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle: $(BUILD)/libtests.a
-$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
-$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+$(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/check_ranks $(BUILD)/tests/bench_ranks: $(BUILD)/libtests.a
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/check_ranks $(BUILD)/tests/bench_ranks $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/check_ranks $(BUILD)/tests/bench_ranks $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/wgmma_record: LIBS = -lm -ldl -lpthread
 $(BUILD)/tests/wgmma_record: $(BUILD)/libdcpk.a
 $(BUILD)/tests/foreign_gpu: LIBS = -lm -ldl -lpthread
