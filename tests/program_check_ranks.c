@@ -154,17 +154,17 @@ static bool on_cpu(const struct plan *plan) {
 
 /* What the words leave open: a GPU does 10^4 uses in seconds, the CPU device six in as many. */
 static void complete(struct plan *plan) {
-    static const int32_t on_gpus[] = {1, 65, 300, 0, 70}, on_the_cpu[] = {9, 70};
+    static const int32_t on_gpus[] = {1, 65, 300, 0}, on_the_cpu[] = {9, 70};
     struct ranks_wish *w = &plan->wish;
     bool cpu = on_cpu(plan);
     if (w->context_count == 0) {
-        w->context_count = cpu ? 2 : 5;
+        w->context_count = cpu ? 2 : 4;
         memcpy(plan->contexts, cpu ? on_the_cpu : on_gpus, (size_t)w->context_count * sizeof(int32_t));
     }
     w->contexts = plan->contexts;
     w->ranks = (int32_t)(plan->ranks < 0 ? 2 : plan->ranks);
     w->steps = (int32_t)(plan->steps < 0 ? (cpu ? 3 : 27) : plan->steps);
-    w->inputs = w->steps % 6 == 0 || w->steps > 12 ? 6 : 3;
+    w->inputs = 3;
     w->uses = (int32_t)(plan->uses < 0 ? (cpu ? 6 : 10000) : plan->uses);
     w->delay_ns = (uint32_t)(plan->delay < 0 ? 20 : plan->delay) * 1000;
     w->seed = (uint64_t)(plan->seed < 0 ? 1 : plan->seed);
