@@ -47,62 +47,113 @@ static void sync_all(struct bench *b) {
 
 /* ---- latency ------------------------------------------------------------------------------------- */
 
-/* Nanoseconds one way between two ranks. words: 16 bytes, and behind them the result, on every rank. */
-static double ping(struct bench *b, dcpk_kernel *const *kernels, const uint64_t *words, int32_t from, int32_t to) {
-    static const uint32_t zeros[8];
-    uint32_t rounds = b->on_cpu ? FEW_ROUNDS : ROUNDS;
-    uint64_t limit = bound_ns(b), ns = 0;
-    const int32_t pair[2] = {from, to};
-    for (int i = 0; i < 2; i++)
-        write_to(b, pair[i], words[pair[i]], zeros, sizeof zeros);
-    for (int i = 1; i >= 0; i--) { /* who answers first: it is there when the first word comes */
-        uint32_t first = i == 0;
-        uint64_t mine = words[pair[i]], theirs = words[pair[1 - i]], result = mine + 16;
-        void *params[] = {&mine, &theirs, &rounds, &first, &result, &limit};
-        launch_raw(b, pair[i], kernels[pair[i]], params, DCPK_LAUNCH_NO_PDL);
+/* On every rank: 16 bytes for each of its peers, the results behind them, then where the peers' words are. */
+enum { PING_RESULTS = 512, PING_THEIRS = 1024, PING_BYTES = 2048 };
+
+struct pings {
+    struct bench *b;
+    dcpk_kernel *one[GROUP_MAX_RANKS], *all[GROUP_MAX_RANKS];
+    uint64_t words[GROUP_MAX_RANKS];
+};
+
+static void launch_ping(struct pings *p, int32_t r, const dcpk_kernel *kernel, uint32_t first) {
+    uint32_t rounds = p->b->on_cpu ? FEW_ROUNDS : ROUNDS;
+    uint64_t limit = bound_ns(p->b), theirs = p->words[r] + PING_THEIRS, result = p->words[r] + PING_RESULTS;
+    void *params[] = {&p->words[r], &theirs, &rounds, &first, &result, &limit};
+    launch_raw(p->b, r, kernel, params, DCPK_LAUNCH_NO_PDL);
+}
+
+/* The k-th thread of rank r saw every message; ns of all rounds. */
+static uint64_t result_of(struct pings *p, int32_t r, int32_t k) {
+    uint32_t rounds = p->b->on_cpu ? FEW_ROUNDS : ROUNDS;
+    char why[96];
+    struct {
+        uint64_t ns;
+        uint32_t rounds, unused;
+    } result;
+    read_from(p->b, r, &result, p->words[r] + PING_RESULTS + (uint64_t)k * 16, sizeof result);
+    snprintf(why, sizeof why, "rank %d, peer %d of its list: %u of %u messages came", r, k, result.rounds, rounds);
+    if (result.rounds != rounds) bench_fail("latency", why);
+    return result.ns;
+}
+
+/* Nanoseconds one way between a rank and `count` others, all of them in each round. */
+static double ping(struct pings *p, int32_t from, const int32_t *to, int32_t count) {
+    static const uint8_t zeros[PING_BYTES];
+    uint64_t theirs[GROUP_MAX_RANKS] = {0};
+    for (int32_t r = 0; r < p->b->group.dcp; r++)
+        write_to(p->b, r, p->words[r], zeros, PING_BYTES);
+    for (int32_t k = 0; k < count; k++) {
+        uint64_t back = p->words[from] + (uint64_t)k * 16;
+        theirs[k] = p->words[to[k]];
+        write_to(p->b, to[k], p->words[to[k]] + PING_THEIRS, &back, sizeof back);
     }
-    sync_all(b);
-    for (int i = 0; i < 2; i++) {
-        uint32_t done = 0;
-        char why[96];
-        read_from(b, pair[i], &done, words[pair[i]] + 24, sizeof done);
-        snprintf(why, sizeof why, "rank %d saw %u of %u messages of rank %d", pair[i], done, rounds, pair[1 - i]);
-        if (done != rounds) bench_fail("latency", why);
+    write_to(p->b, from, p->words[from] + PING_THEIRS, theirs, sizeof theirs);
+    for (int32_t k = 0; k < count; k++) /* who answers is there when the first word comes */
+        launch_ping(p, to[k], p->one[to[k]], 0);
+    launch_ping(p, from, count > 1 ? p->all[from] : p->one[from], 1);
+    sync_all(p->b);
+    uint64_t ns = 0;
+    for (int32_t k = 0; k < count; k++) {
+        uint64_t took = result_of(p, from, k);
+        result_of(p, to[k], 0);
+        ns = took > ns ? took : ns;
     }
-    read_from(b, from, &ns, words[from] + 16, sizeof ns);
-    return (double)ns / rounds / 2;
+    return (double)ns / (p->b->on_cpu ? FEW_ROUNDS : ROUNDS) / 2;
+}
+
+static void print_ns(struct bench *b, const char *what, double ns) {
+    bench_figure(b, "latency", what, ns, "ns one way");
+    if (b->on_cpu)
+        printf(" %8s", "came");
+    else
+        printf(" %8.0f", ns);
+}
+
+static void ping_row(struct pings *p, int32_t from) {
+    struct bench *b = p->b;
+    int32_t others[GROUP_MAX_RANKS], count = 0;
+    char what[64];
+    printf("%6d", from);
+    for (int32_t to = 0; to < b->group.dcp; to++) {
+        if (to == from) {
+            printf(" %8s", "-");
+            continue;
+        }
+        others[count++] = to;
+        snprintf(what, sizeof what, "16 bytes, rank %d to %d", from, to);
+        print_ns(b, what, ping(p, from, &to, 1));
+    }
+    snprintf(what, sizeof what, "16 bytes, rank %d to all", from);
+    print_ns(b, what, ping(p, from, others, count));
+    printf("\n");
+}
+
+static void print_columns(const struct bench *b) {
+    printf("%6s", "from");
+    for (int32_t to = 0; to < b->group.dcp; to++)
+        printf(" %6s%2d", "to", to);
+    printf(" %8s\n", "to all");
 }
 
 void bench_latency(struct bench *b) {
-    dcpk_kernel *kernels[GROUP_MAX_RANKS];
-    uint64_t words[GROUP_MAX_RANKS];
-    char what[64];
-    load_all(b, kernels, "peer_ping");
+    struct pings p = {.b = b};
+    char text[64];
+    snprintf(text, sizeof text, "peer_ping dcp=%d", b->group.dcp - 1);
+    load_all(b, p.one, "peer_ping dcp=1");
+    load_all(b, p.all, text);
     for (int32_t r = 0; r < b->group.dcp; r++)
-        words[r] = bench_memory(b, r, 256, 0);
+        p.words[r] = bench_memory(b, r, PING_BYTES, 0);
     printf("\nlatency: 16 bytes stored into a peer's memory until a thread there has read them, ns (half of there and "
-           "back, %d times)\n%6s",
-           b->on_cpu ? FEW_ROUNDS : ROUNDS, "from");
-    for (int32_t to = 0; to < b->group.dcp; to++)
-        printf(" %7s%d", "to ", to);
-    printf("\n");
-    for (int32_t from = 0; from < b->group.dcp; from++) {
-        printf("%6d", from);
-        for (int32_t to = 0; to < b->group.dcp; to++) {
-            double ns = from != to ? ping(b, kernels, words, from, to) : 0;
-            snprintf(what, sizeof what, "16 bytes, rank %d to %d", from, to);
-            if (from != to) bench_figure(b, "latency", what, ns, "ns one way");
-            if (from == to || b->on_cpu)
-                printf(" %8s", from == to ? "-" : "came");
-            else
-                printf(" %8.0f", ns);
-        }
-        printf("\n");
-    }
-    fflush(stdout);
+           "back, %d times; to all: a round ends when all have answered)\n",
+           b->on_cpu ? FEW_ROUNDS : ROUNDS);
+    print_columns(b);
+    for (int32_t from = 0; from < b->group.dcp; from++)
+        ping_row(&p, from);
     for (int32_t r = 0; r < b->group.dcp; r++)
-        bench_free(b, r, words[r]);
-    free_all(b, kernels);
+        bench_free(b, r, p.words[r]);
+    free_all(b, p.one);
+    free_all(b, p.all);
 }
 
 /* ---- bandwidth ----------------------------------------------------------------------------------- */
@@ -238,11 +289,9 @@ void bench_bandwidth(struct bench *b) {
         s.landing[r] = bench_memory(b, r, s.bytes * (uint64_t)b->group.dcp, 0);
         s.targets[r] = bench_memory(b, r, 256, 0);
     }
-    printf("\nbandwidth: %llu KB to each peer in stores of 16 bytes, %d CTAs of 512 threads, GB/s\n%6s",
-           (unsigned long long)s.bytes >> 10, sms, "from");
-    for (int32_t to = 0; to < b->group.dcp; to++)
-        printf(" %7s%d", "to ", to);
-    printf(" %8s\n", "to all");
+    printf("\nbandwidth: %llu KB to each peer in stores of 16 bytes, %d CTAs of 512 threads, GB/s\n",
+           (unsigned long long)s.bytes >> 10, sms);
+    print_columns(b);
     for (int32_t from = 0; from < b->group.dcp; from++)
         send_row(&s, from);
     send_all(&s);

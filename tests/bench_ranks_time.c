@@ -81,8 +81,10 @@ void bench_open(struct bench *b, int32_t ranks, int32_t heads) {
 
 void bench_close(struct bench *b) {
     for (int32_t r = 0; r < b->group.dcp; r++) {
+        enter(b, r);
         b->clock.event_destroy(b->from[r]);
         b->clock.event_destroy(b->to[r]);
+        leave(b);
     }
     rank_group_close(&b->group);
 }
@@ -141,8 +143,12 @@ static void capture(struct bench *b, int32_t only, bench_launch *launch, void *s
 }
 
 static void destroy(struct bench *b, struct graphs *graphs) {
-    for (int32_t r = 0; r < b->group.dcp; r++)
-        if (graphs->exec[r]) b->clock.exec_destroy(graphs->exec[r]);
+    for (int32_t r = 0; r < b->group.dcp; r++) {
+        if (!graphs->exec[r]) continue;
+        enter(b, r);
+        b->clock.exec_destroy(graphs->exec[r]);
+        leave(b);
+    }
 }
 
 static void launch_all(struct bench *b, const struct graphs *graphs) {
@@ -186,7 +192,9 @@ static double measure(struct bench *b, const struct graphs *graphs, int launches
     for (int32_t r = 0; r < b->group.dcp; r++) {
         float ms = 0;
         if (!graphs->exec[r]) continue;
+        enter(b, r);
         if (!b->on_cpu) called(b->clock.event_time(&ms, b->from[r], b->to[r]), "cuEventElapsedTime");
+        leave(b);
         each[r] = (double)ms;
         most = each[r] > most ? each[r] : most;
     }

@@ -159,10 +159,12 @@ static void build(void) {
     int32_t counts[MOST_COUNTS];
     int used = counts_of(bench.ranks, counts);
     char text[96];
-    static const char *const others[] = {"peer_ping", "peer_store dcp=1 sms=132", "bench_stamp", "bench_read sms=528",
-                                         "bench_node sms=132"};
+    static const char *const others[] = {"peer_ping dcp=1", "peer_store dcp=1 sms=132", "bench_stamp",
+                                         "bench_read sms=528", "bench_node sms=132"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         bench_kernel(&bench, 0, others[i]);
+    snprintf(text, sizeof text, "peer_ping dcp=%d", bench.ranks - 1);
+    bench_kernel(&bench, 0, text);
     snprintf(text, sizeof text, "peer_store dcp=%d sms=132", bench.ranks - 1);
     bench_kernel(&bench, 0, text);
     for (int i = 0; i < used; i++) {
@@ -271,6 +273,7 @@ int main(int argc, char **argv) {
     bench = (struct bench){.device = "cuda",
                            .ranks = 2,
                            .cpu = {.size = sizeof bench.cpu, .sms = 132, .major = 9, .livelock_rounds = 200000}};
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what was done before a time limit stays said */
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     read_options(argc, argv, &only_build);
     if (!only_build) no_multicast_or_exit(bench.device);

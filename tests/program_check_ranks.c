@@ -156,7 +156,7 @@ static bool on_cpu(const struct plan *plan) {
 static void complete(struct plan *plan) {
     static const int32_t on_gpus[] = {1, 65, 300, 0}, on_the_cpu[] = {9, 70};
     struct ranks_wish *w = &plan->wish;
-    bool cpu = on_cpu(plan);
+    bool cpu = on_cpu(plan) && !plan->build; /* what is built ahead is for GPUs */
     if (w->context_count == 0) {
         w->context_count = cpu ? 2 : 4;
         memcpy(plan->contexts, cpu ? on_the_cpu : on_gpus, (size_t)w->context_count * sizeof(int32_t));
@@ -289,6 +289,7 @@ int main(int argc, char **argv) {
     dcpk_error error;
     bool good = true;
     dcpk_error_init(&error);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what was done before a time limit stays said */
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     read_options(&plan, argc, argv);
     if (plan.build) plan.wish.device = "cpu";

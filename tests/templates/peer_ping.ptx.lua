@@ -1,10 +1,11 @@
--- peer_ping: 16 bytes there and back between two ranks, over and over, by one thread of each: how long a store takes to be seen.
---   mine, theirs: this rank's word and the other's; each 16 bytes, zero at the start. rounds; first: 1 on the rank that sends first.
---   result: u64 ns that all rounds took, u32 rounds that came in time. A poll ends after bound ns.
+-- peer_ping: 16 bytes there and back between ranks, over and over: how long a store takes to be seen. Thread k of the dcp threads has a
+-- peer of its own; a round begins when all of them have ended the one before.
+--   mine: 16 bytes a thread, zero at the start; theirs: u64[dcp], the words of the peers that answer; rounds; first: 1 on the rank that
+--   sends first. result: 16 bytes a thread: u64 ns that all rounds took, u32 rounds that came in time. A poll ends after limit ns.
 local pdl = include "lib/pdl"
 
 need { ptx = "7.8", target = "sm_90" }
-kernel { grid = { 1 }, block = { 1 }, params = {
+kernel { grid = { 1 }, block = { spec.dcp }, params = {
   { "mine", "u64" }, { "theirs", "u64" }, { "rounds", "u32" }, { "first", "u32" }, { "result", "u64" }, { "limit", "u64" } } }
 
 local mine, theirs, result, limit = b64 "mine", b64 "theirs", b64 "result", b64 "limit"
@@ -21,6 +22,11 @@ pdl.wait()
 |   ld.param.u64   $(mine), [$(param.mine)];
 |   ld.param.u64   $(theirs), [$(param.theirs)];
 |   ld.param.u64   $(result), [$(param.result)];
+|   mov.u32        $(low), %tid.x;
+|   mad.wide.u32   $(mine), $(low), 16, $(mine);
+|   mad.wide.u32   $(result), $(low), 16, $(result);
+|   mad.wide.u32   $(theirs), $(low), 8, $(theirs);
+|   ld.global.u64  $(theirs), [$(theirs)];
 |   ld.param.u64   $(limit), [$(param.limit)];
 |   ld.param.u32   $(rounds), [$(param.rounds)];
 |   ld.param.u32   $(first), [$(param.first)];
@@ -32,6 +38,9 @@ pdl.wait()
 | @$(p) bra        $(over);
 |   add.u32        $(round), $(round), 1;
 |   mov.u32        $(polls), 0;
+if spec.dcp > 1 then
+|   bar.sync       0;
+end
 scope(function()
   local waits = label "waits"
 | @!$(sends) bra   $(waits);
