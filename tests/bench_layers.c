@@ -40,8 +40,7 @@ enum content { HALVES, BYTES }; /* BF16 of 2^-7 to 2, either sign; e4m3 of norma
 
 static uint8_t *make_pool(enum content content) {
     struct random random;
-    uint8_t *pool = malloc(POOL);
-    if (!pool) bench_fail("memory", "out of memory");
+    uint8_t *pool = bench_room(1, POOL);
     random_seed(&random, (uint64_t)content + 1);
     for (size_t i = 0; i < POOL / 2; i++) {
         uint64_t bits = random_next(&random);
@@ -154,11 +153,10 @@ static bool is_kernel(const struct layer *l, uint32_t k, const char *name) {
 /* Block tables of so many steps, one after the other; pages are used once before any is used twice. */
 static uint64_t make_tables(struct layer *l, int32_t r, int32_t pages, int tables) {
     size_t size = (size_t)tables * (size_t)l->batch * (size_t)pages;
-    int32_t live = pools[r].pages - 1, *table = malloc(size * sizeof *table),
-            *order = calloc((size_t)live + 1, sizeof *order);
+    int32_t live = pools[r].pages - 1, *table = bench_room(1, size * sizeof *table),
+            *order = bench_room((size_t)live + 1, sizeof *order);
     struct random random;
     random_seed(&random, (uint64_t)r + 1);
-    if (!table || !order) bench_fail("block tables", "out of memory");
     for (int32_t i = 0; i < live; i++) { /* a shuffle that grows */
         uint32_t at = random_below(&random, (uint32_t)i + 1);
         order[i] = order[at];
@@ -288,10 +286,9 @@ static double between(const struct layer *l, uint64_t (*stamps)[MOST_STEPS][8], 
 
 static void read_stamps(struct layer *l, struct bench_times *times) {
     struct bench *b = l->b;
-    uint64_t(*stamps)[MOST_STEPS][8] = calloc((size_t)b->group.dcp, sizeof *stamps);
+    uint64_t(*stamps)[MOST_STEPS][8] = bench_room((size_t)b->group.dcp, sizeof *stamps);
     dcpk_error error;
     dcpk_error_init(&error);
-    if (!stamps) bench_fail("stamps", "out of memory");
     for (int32_t r = 0; r < b->group.dcp; r++)
         bench_must(dcpk_mem_read(b->group.rank[r].device, stamps[r], pools[r].stamps, (uint64_t)l->steps * 64, &error),
                    &error, "stamps");
@@ -308,10 +305,9 @@ static void read_stamps(struct layer *l, struct bench_times *times) {
 
 static void look_at_output(const struct layer *l) {
     size_t count = (size_t)l->batch * (size_t)l->heads * 128;
-    uint16_t *output = malloc(count * 2);
+    uint16_t *output = bench_room(1, count * 2);
     dcpk_error error;
     dcpk_error_init(&error);
-    if (!output) bench_fail("output", "out of memory");
     for (int32_t r = 0; r < l->b->group.dcp; r++) {
         bench_must(dcpk_mem_read(l->b->group.rank[r].device, output, pools[r].output, count * 2, &error), &error,
                    "output");
@@ -347,11 +343,10 @@ static void load(struct layer *l, int32_t r) {
 
 void bench_layer(struct bench *b, const char *model, int32_t batch, int32_t context, bool whole,
                  struct bench_times *times) {
-    struct layer *l = calloc(1, sizeof *l);
+    struct layer *l = bench_room(1, sizeof *l);
     uint64_t bytes = 0;
     dcpk_error error;
     dcpk_error_init(&error);
-    if (!l) bench_fail(model, "out of memory");
     *times = (struct bench_times){0};
     specs_of(b->gen, model, b->group.dcp, batch, l);
     l->b = b;
@@ -383,10 +378,9 @@ void bench_layer(struct bench *b, const char *model, int32_t batch, int32_t cont
 }
 
 void bench_layer_build(struct bench *b, const char *model, int32_t ranks, int32_t batch) {
-    struct layer *l = calloc(1, sizeof *l);
+    struct layer *l = bench_room(1, sizeof *l);
     dcpk_error error;
     dcpk_error_init(&error);
-    if (!l) bench_fail(model, "out of memory");
     specs_of(b->gen, model, ranks, batch, l);
     bench_must(dcpk_gen_warm(b->gen, l->specs, l->count, 0, NULL, NULL, &error), &error, model);
     free(l);

@@ -196,9 +196,8 @@ static void flip(struct bench *b, int32_t r, uint64_t address) {
 /* What `from` sent lies at `to`, the first and the last 64 KB of it. */
 static void look_at(struct stores *s, int32_t from, int32_t to) {
     enum { PART = 64 << 10 };
-    uint32_t(*got)[4] = malloc(PART), tag = s->tag + (uint32_t)from;
+    uint32_t(*got)[4] = bench_room(1, PART), tag = s->tag + (uint32_t)from;
     uint64_t part = s->bytes < PART ? s->bytes : PART;
-    if (!got) bench_fail("bandwidth", "out of memory");
     if (s->b->inject) flip(s->b, to, s->landing[to] + (uint64_t)from * s->bytes + part - 16);
     for (int end = 0; end < 2; end++) {
         uint64_t at = end ? s->bytes - part : 0;
@@ -325,9 +324,8 @@ static void launch_node(void *self, int32_t r, int i) {
 static void look_at_nodes(struct nodes *n) {
     struct bench *b = n->b;
     uint64_t bytes = (uint64_t)2 * (uint64_t)b->group.dcp * n->room * 16;
-    uint32_t *words = malloc(bytes), state[2];
+    uint32_t *words = bench_room(1, bytes), state[2];
     char why[96] = "";
-    if (!words) bench_fail("node(X)", "out of memory");
     for (int32_t r = 0; r < b->group.dcp && why[0] == '\0'; r++) {
         read_from(b, r, state, n->states[r], sizeof state);
         read_from(b, r, words, n->boxes[r], bytes);
@@ -343,7 +341,7 @@ static void look_at_nodes(struct nodes *n) {
 }
 
 static double node(struct nodes *n, uint32_t bytes, bool pdl) {
-    uint32_t peers = (uint32_t)n->b->group.dcp - 1;
+    uint32_t peers = n->b->group.dcp > 1 ? (uint32_t)n->b->group.dcp - 1 : 1;
     n->chunks = (bytes / 16 + peers - 1) / peers;
     n->flags = pdl ? 0 : DCPK_LAUNCH_NO_PDL;
     double us = bench_time(n->b, BENCH_ALL, launch_node, n, n->b->on_cpu ? 2 : NODES, NULL);
@@ -362,7 +360,8 @@ void bench_node_head(const struct bench *b) {
 }
 
 static void open_nodes(struct nodes *n, struct bench *b) {
-    uint32_t most = node_bytes[b->on_cpu ? 0 : NODE_SIZES - 1] / 16, peers = (uint32_t)b->group.dcp - 1;
+    uint32_t most = node_bytes[b->on_cpu ? 0 : NODE_SIZES - 1] / 16,
+             peers = b->group.dcp > 1 ? (uint32_t)b->group.dcp - 1 : 1;
     uint64_t ranks = (uint64_t)b->group.dcp;
     n->b = b;
     n->room = (most + peers - 1) / peers;

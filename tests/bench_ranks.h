@@ -41,6 +41,7 @@ struct bench {
 };
 
 _Noreturn void bench_fail(const char *what, const char *why);
+void *bench_room(size_t count, size_t size); /* zeros; never NULL */
 void bench_must(dcpk_status status, const dcpk_error *error, const char *what);
 /* A row of the csv: kind,ranks,what,value,unit. */
 void bench_figure(struct bench *bench, const char *kind, const char *what, double value, const char *unit);

@@ -13,6 +13,12 @@ void bench_fail(const char *what, const char *why) {
     exit(1);
 }
 
+void *bench_room(size_t count, size_t size) {
+    void *room = calloc(count, size);
+    if (!room) bench_fail("memory", "the host has none left");
+    return room;
+}
+
 void bench_must(dcpk_status status, const dcpk_error *error, const char *what) {
     if (status != DCPK_OK) bench_fail(what, error->text);
 }

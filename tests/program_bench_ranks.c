@@ -208,8 +208,7 @@ static bool anchors(void) {
     enum { POOL_BYTES = 4 << 20 };
     struct gpu gpu;
     struct random random;
-    uint64_t *pool = malloc(POOL_BYTES);
-    if (!pool) bench_fail("anchors", "out of memory");
+    uint64_t *pool = bench_room(1, POOL_BYTES);
     random_seed(&random, 1);
     for (size_t i = 0; i < POOL_BYTES / sizeof *pool; i++)
         pool[i] = random_next(&random);
@@ -230,21 +229,22 @@ static void read_options(int argc, char **argv, bool *only_build) {
                                           {NULL, 0, NULL, 0}};
     const char *csv = NULL;
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        const char *word = optarg ? optarg : "";
         char *end = NULL;
         switch (c) {
         case 'n':
-            bench.ranks = (int32_t)strtol(optarg, &end, 10);
-            if (end == optarg || *end != '\0' || bench.ranks < 2 || bench.ranks > GROUP_MAX_RANKS)
+            bench.ranks = (int32_t)strtol(word, &end, 10);
+            if (end == word || *end != '\0' || bench.ranks < 2 || bench.ranks > GROUP_MAX_RANKS)
                 fail_words("--ranks", "a number from 2 to 32 (one rank: bench_gpu)");
             break;
         case 'd':
-            bench.device = optarg;
+            bench.device = word;
             break;
         case 's':
             bench.brief = true;
             break;
         case 'c':
-            csv = optarg;
+            csv = word;
             break;
         case 'i':
             bench.inject = true;

@@ -102,41 +102,43 @@ static void read_options(struct plan *plan, int argc, char **argv) {
                                           {NULL, 0, NULL, 0}};
     struct ranks_wish *w = &plan->wish;
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        const char *word = optarg ? optarg : "";
         switch (c) {
         case 'n':
-            plan->ranks = number("--ranks", optarg, 1, LAYER_MAX_RANKS);
+            plan->ranks = number("--ranks", word, 1, LAYER_MAX_RANKS);
             break;
         case 'd':
-            w->device = optarg;
+            w->device = word;
             break;
         case 'u':
-            plan->uses = number("--uses", optarg, 1, 100000000);
+            plan->uses = number("--uses", word, 1, 100000000);
             break;
         case 's':
-            plan->steps = number("--steps", optarg, 3, 120);
+            plan->steps = number("--steps", word, 3, 120);
             break;
         case 'w':
-            plan->delay = number("--delay", optarg, 0, 1000000);
+            plan->delay = number("--delay", word, 0, 1000000);
             break;
         case 'e':
-            plan->seed = number("--seed", optarg, 0, INT32_MAX);
+            plan->seed = number("--seed", word, 0, INT32_MAX);
             break;
         case 'b':
             plan->build = true;
             break;
         case 'm':
             for (int m = 0; m < MODELS; m++)
-                if (strcmp(optarg, models[m]) == 0) plan->model = models[m];
-            if (!plan->model) fail_words(optarg, "--model is kimi-k3 or deepseek-v3");
+                if (strcmp(word, models[m]) == 0) plan->model = models[m];
+            if (!plan->model) fail_words(word, "--model is kimi-k3 or deepseek-v3");
             break;
         case 'o':
             for (int m = 0; m < MODES; m++)
-                if (strncmp(optarg, mode_names[m], strcspn(mode_names[m], " ")) == 0) plan->mode = m;
-            if (plan->mode < 0) fail_words(optarg, "--mode is eager, captured or dead");
+                if (strlen(word) == strcspn(mode_names[m], " ") && strncmp(word, mode_names[m], strlen(word)) == 0)
+                    plan->mode = m;
+            if (plan->mode < 0) fail_words(word, "--mode is eager, captured or dead");
             break;
         case 'i':
-            if (optarg && strcmp(optarg, "later") != 0) fail_words(optarg, "--inject alone, or --inject=later");
-            w->inject = optarg ? RANKS_INJECT_LATER : RANKS_INJECT_FIRST;
+            if (word[0] != '\0' && strcmp(word, "later") != 0) fail_words(word, "--inject alone, or --inject=later");
+            w->inject = word[0] != '\0' ? RANKS_INJECT_LATER : RANKS_INJECT_FIRST;
             break;
         default:
             exit(2);

@@ -2,9 +2,9 @@
  * what is left when one of them never launches. For check_ranks.
  *
  * Every result of every use is looked at: the first round (each of `steps` steps once) and the last of a mode are held
- * against the FP64 reference (tools/layer_judge.h), and all uses against the first one of their inputs, bit by bit: step s
- * has the inputs and the form of step s % inputs. Results are overwritten before each round; mailboxes, counters and
- * guards are read after each. */
+ * against the FP64 reference (tools/layer_judge.h), and all uses against the first one of their inputs, bit by bit:
+ * step s has the inputs and the form of step s % inputs. Results are overwritten before each round; mailboxes, counters
+ * and guards are read after each. */
 #ifndef TESTS_REAL_RANKS_H
 #define TESTS_REAL_RANKS_H
 

@@ -13,8 +13,9 @@
 
 /* $b: the build folder; lines run at the root of the tree, kernels come from the suites' own cache. */
 static void setup(void) {
+    const char *cache = getenv("suite_cache");
     shell_setup();
-    if (getenv("suite_cache") != NULL) setenv("DCPK_CACHE_DIR", getenv("suite_cache"), 1);
+    if (cache != NULL) setenv("DCPK_CACHE_DIR", cache, 1);
     unsetenv("NCCL_NVLS_ENABLE");
     unsetenv("TORCH_SYMM_MEM_DISABLE_MULTICAST");
     unsetenv("NVSHMEM_DISABLE_NVLS");
@@ -195,9 +196,10 @@ END_TEST
 
 int main(void) {
     char tree[4096];
+    const char *cache = getenv("DCPK_CACHE_DIR");
     if (getcwd(tree, sizeof tree) == NULL) return 1;
     setenv("tree", tree, 1);
-    if (getenv("DCPK_CACHE_DIR") != NULL) setenv("suite_cache", getenv("DCPK_CACHE_DIR"), 1);
+    if (cache != NULL) setenv("suite_cache", cache, 1);
     Suite *suite = suite_create("check_ranks");
     TCase *tests = tcase_create("check_ranks");
     tcase_add_checked_fixture(tests, setup, shell_teardown);

@@ -129,16 +129,19 @@ struct layer_graph {
 
 dcpk_status layer_graph_open(struct layer_run *run, int32_t first, int32_t count, struct layer_graph **out,
                              dcpk_error *error) {
+    struct graph_calls calls;
+    if (!find_calls(run->group.rank[0].device, &calls)) {
+        return tool_fail(error, DCPK_E_NOT_FOUND, "this driver has no graphs");
+    }
     struct layer_graph *graph = calloc(1, sizeof *graph);
     if (!graph) {
         return tool_fail(error, DCPK_E_NOMEM, "no memory for a layer's graphs");
     }
+    graph->calls = calls;
     graph->run = run;
     graph->count = count;
     graph->graphs = run->options.phased ? 1 : run->group.dcp;
-    dcpk_status status = find_calls(run->group.rank[0].device, &graph->calls)
-                             ? check_one_device(run, error)
-                             : tool_fail(error, DCPK_E_NOT_FOUND, "this driver has no graphs");
+    dcpk_status status = check_one_device(run, error);
     if (status == DCPK_OK) {
         status = rank_group_sync(&run->group, error);
     }
@@ -182,7 +185,7 @@ void layer_graph_close(struct layer_graph *graph) {
 dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count, int32_t times, dcpk_error *error) {
     struct layer_graph *graph = NULL;
     dcpk_status status = layer_graph_open(run, first, count, &graph, error);
-    for (int32_t t = 0; t < times && status == DCPK_OK; t++) {
+    for (int32_t t = 0; graph && t < times && status == DCPK_OK; t++) {
         status = layer_graph_launch(graph, error);
         if (status == DCPK_OK && t % 64 == 63) {
             status = rank_group_sync(&run->group, error);
