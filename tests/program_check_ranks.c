@@ -3,7 +3,8 @@
  * says what is looked at. Run at the root of the tree.
  *
  * check_ranks [--ranks N] [--device cuda|cpu] [--uses N] [--steps N] [--delay US] [--model NAME] [--mode NAME]
- *             [--seed N] [--inject[=later]] [--build] [context=L1,L2,...] [key=value...]
+ *             [--seed N] [--inject[=later]] [--shares] [--build] [context=L1,L2,...] [key=value...]
+ * --shares: ranks beyond the GPUs take equal shares of their multiprocessors (green contexts): no stand-in for GPUs.
  * --build: only builds every kernel into the cache, on the CPU device. Exit: 0 all right; 1 something is not; 2 wrong
  * words, or multicast is not switched off; 3 too few GPUs, or none. */
 #include <tests/no_multicast.h>
@@ -20,7 +21,8 @@
 enum { MOST_CONTEXTS = 64 };
 static const char usage[] =
     "usage: check_ranks [--ranks N] [--device cuda|cpu] [--uses N] [--steps N] [--delay US] [--model NAME]\n"
-    "                   [--mode eager|captured|dead] [--seed N] [--inject[=later]] [--build] [context=L1,L2,...] "
+    "                   [--mode eager|captured|dead] [--seed N] [--inject[=later]] [--shares] [--build] "
+    "[context=L1,L2,...] "
     "[key=value...]\n";
 static const char *const models[] = {"kimi-k3", "deepseek-v3"};
 enum { MODELS = sizeof models / sizeof *models, MODE_EAGER = 0, MODE_CAPTURED, MODE_DEAD, MODES };
@@ -89,17 +91,13 @@ static void read_words(struct plan *plan, char **words) {
 }
 
 static void read_options(struct plan *plan, int argc, char **argv) {
-    static const struct option longs[] = {{"ranks", required_argument, NULL, 'n'},
-                                          {"device", required_argument, NULL, 'd'},
-                                          {"uses", required_argument, NULL, 'u'},
-                                          {"steps", required_argument, NULL, 's'},
-                                          {"delay", required_argument, NULL, 'w'},
-                                          {"model", required_argument, NULL, 'm'},
-                                          {"mode", required_argument, NULL, 'o'},
-                                          {"seed", required_argument, NULL, 'e'},
-                                          {"inject", optional_argument, NULL, 'i'},
-                                          {"build", no_argument, NULL, 'b'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"ranks", required_argument, NULL, 'n'},  {"device", required_argument, NULL, 'd'},
+        {"uses", required_argument, NULL, 'u'},   {"steps", required_argument, NULL, 's'},
+        {"delay", required_argument, NULL, 'w'},  {"model", required_argument, NULL, 'm'},
+        {"mode", required_argument, NULL, 'o'},   {"seed", required_argument, NULL, 'e'},
+        {"inject", optional_argument, NULL, 'i'}, {"shares", no_argument, NULL, 'h'},
+        {"build", no_argument, NULL, 'b'},        {NULL, 0, NULL, 0}};
     struct ranks_wish *w = &plan->wish;
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         const char *word = optarg ? optarg : "";
@@ -121,6 +119,9 @@ static void read_options(struct plan *plan, int argc, char **argv) {
             break;
         case 'e':
             plan->seed = number("--seed", word, 0, INT32_MAX);
+            break;
+        case 'h':
+            w->shares = 1;
             break;
         case 'b':
             plan->build = true;
@@ -198,11 +199,11 @@ static void count_devices(const struct plan *plan) {
         exit(3);
     }
     dcpk_device_close(device);
-    if (info.count >= plan->wish.ranks) return;
+    if (info.count >= plan->wish.ranks || plan->wish.shares) return;
     fprintf(
         stderr,
         "check_ranks: %d ranks with a GPU each, and there are %d here: --ranks %d (make check-gpu GPUS=%d) at most; "
-        "GPUS=1 also checks ranks that share one GPU, event-ordered and on shares of its multiprocessors; "
+        "GPUS=1 also checks ranks that share one GPU, event-ordered and on shares of its multiprocessors (--shares); "
         "--device cpu (DEVICE=cpu) has a device for each of any number of ranks\n",
         plan->wish.ranks, info.count, info.count, info.count);
     exit(3);
@@ -212,8 +213,8 @@ static void count_devices(const struct plan *plan) {
 
 static void print_head(const struct plan *plan) {
     const struct ranks_wish *w = &plan->wish;
-    printf("check_ranks: %d ranks on %s, publish=peer%s; rounds of %d uses (%d inputs), contexts", w->ranks, w->device,
-           plan->keys + 5, w->steps, w->inputs);
+    printf("check_ranks: %d ranks on %s%s, publish=peer%s; rounds of %d uses (%d inputs), contexts", w->ranks,
+           w->device, w->shares ? ", on shares" : "", plan->keys + 5, w->steps, w->inputs);
     for (int32_t i = 0; i < w->context_count; i++)
         printf("%c%d", i ? ',' : ' ', w->contexts[i]);
     printf(

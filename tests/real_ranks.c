@@ -109,6 +109,7 @@ dcpk_status real_ranks_open(const struct ranks_wish *wish, struct real_ranks **o
     options.form = LAYER_CYCLE;
     options.ask_environment = 1;
     options.bound_ns = wish->bound_ns;
+    options.shares = wish->shares;
     options.page_gap = 64;
     options.inject = wish->inject == RANKS_INJECT_FIRST ? LAYER_INJECT_CACHE : LAYER_INJECT_NONE;
     options.before = rank_delays_before;

@@ -16,8 +16,8 @@ struct ranks_wish {
     dcpk_gen *gen; /* its folders hold templates, templates/checks, tests/templates */
     const char *device, *model;
     const dcpkcpu_options *cpu;
-    const dcpk_spec *keys; /* kernel "layer"; heads, dcp, gate, rope, q_lora are the model's */
-    int32_t ranks;
+    const dcpk_spec *keys;   /* kernel "layer"; heads, dcp, gate, rope, q_lora are the model's */
+    int32_t ranks, shares;   /* shares: 1: ranks beyond the GPUs take equal shares of one (green contexts) */
     const int32_t *contexts; /* of the requests, at the first step */
     int32_t context_count;
     int32_t inputs, steps; /* multiples of 3, the forms; steps: uses that are launched before the host waits */
