@@ -37,6 +37,7 @@ obj = $(1:%.c=$(BUILD)/%.o)
 
 NO_MULTICAST := NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 GPUS ?= 1
+DEVICE ?= cuda
 
 # ---- for people ---------------------------------------------------------------------------------------------------
 jobs  = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
@@ -76,16 +77,21 @@ bench:
 	$(call setup,build)
 	+$(again) programs $(BUILD)/tests/bench
 	$(Q)$(BUILD)/tests/bench $(ARGS)
-# On a machine with GPUs. check-gpu: GPUS ranks have one each, more share; both refuse to start multicast (tests/check_gpu).
+# On a machine with GPUs. check-gpu: GPUS ranks have one each, more share; DEVICE=cpu: GPUS ranks on the CPU device. bench-gpu: one GPU's
+# kernels; with GPUS=2 and more what lies between them. None starts multicast (tests/no_multicast.h).
 check-gpu:
 	$(call setup,test)
-	+$(again) suites
-	$(Q)tests/check_gpu $(BUILD) $(GPUS)
+	+$(again) $(if $(filter cpu,$(DEVICE)),programs $(BUILD)/tests/check_ranks,suites)
+	$(Q)tests/check_gpu $(BUILD) '$(GPUS)' '$(DEVICE)'
 bench-gpu:
 	$(call setup,build)
-	+$(again) programs $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode
+	+$(again) programs $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/bench_ranks
+ifeq ($(GPUS),1)
 	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_gpu $(ARGS)
 	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_decode --csv $(BUILD)/decode.csv --svg $(BUILD)/decode.svg
+else
+	$(Q)$(NO_MULTICAST) timeout 600 $(BUILD)/tests/bench_ranks --ranks '$(GPUS)' --device '$(DEVICE)' $(ARGS)
+endif
 clean:
 	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
 
@@ -157,9 +163,9 @@ $(BUILD)/fuzz/%: tests/fuzz/entry.c $(BUILD)/tests/fuzz/%.o $(BUILD)/libtools.a 
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(LDFLAGS) -fsanitize=fuzzer -DFUZZ_TARGET=$* -o $@ $(wordlist 1,2,$^) $(FUZZ_LIBS) $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
 # Programs that suites start: tests/program_NAME.c -> build/tests/NAME. Those that need the libraries say so here.
-$(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle: $(BUILD)/libtests.a
-$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
-$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
+$(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/check_ranks $(BUILD)/tests/bench_ranks: $(BUILD)/libtests.a
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/check_ranks $(BUILD)/tests/bench_ranks $(BUILD)/tests/expand: LIBS = $(LUA_LIB) $(JANSSON) -lm -ldl -lpthread
+$(BUILD)/tests/check_all $(BUILD)/tests/bench $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/check_oracle $(BUILD)/tests/check_ranks $(BUILD)/tests/bench_ranks $(BUILD)/tests/expand: $(BUILD)/libtools.a $(BUILD)/libdcpkgen.a $(BUILD)/libdcpk.a
 $(BUILD)/tests/wgmma_record: LIBS = -lm -ldl -lpthread
 $(BUILD)/tests/wgmma_record: $(BUILD)/libdcpk.a
 $(BUILD)/tests/foreign_gpu: LIBS = -lm -ldl -lpthread

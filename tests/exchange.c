@@ -1,5 +1,6 @@
 /* exchange.c - what the suites of the exchange share. May call: tools/scenario.h, include/dcpk, Check. */
 #include <tests/exchange.h>
+#include <tests/no_multicast.h>
 
 #include <check.h>
 #include <stdio.h>
@@ -133,6 +134,8 @@ void (*exchange_cpu(struct scenario *scenario, const char *name))(void) {
 }
 
 int exchange_main(struct Suite *suite) {
+    const char *device = getenv("DCPK_TEST_DEVICE");
+    no_multicast_or_exit(device ? device : "cpu");
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

@@ -1,6 +1,8 @@
 /* gpu_bench.c - see gpu_bench.h. */
 #include <tests/gpu_bench.h>
 
+#include <tests/no_multicast.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@ void gpu_must(dcpk_status status, const dcpk_error *error, const char *what) {
 
 void gpu_open_untimed(struct gpu *gpu, const char *device) {
     dcpk_error error;
+    no_multicast_or_exit(device);
     dcpk_error_init(&error);
     memset(gpu, 0, sizeof *gpu);
     dcpk_device_options options = {.size = sizeof options, .kind = device, .pdl = 1, .multicast = 0};

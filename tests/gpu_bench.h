@@ -15,7 +15,8 @@ struct gpu {
     struct gpu_timer timer;
 };
 
-/* The device's context stays the thread's. Ends the program with a message when there is none. */
+/* The device's context stays the thread's. Ends the program with a message when there is none, or when multicast is not
+ * switched off (no_multicast.h). */
 void gpu_open(struct gpu *gpu, const char *device);
 /* Without what measures time: no timer, gpu_time is not for it; the CPU device will do. */
 void gpu_open_untimed(struct gpu *gpu, const char *device);

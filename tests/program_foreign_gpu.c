@@ -5,6 +5,7 @@
  * and replaced when a kernel fails or takes longer than 20 s. Exit: 0; 1 when a kernel is wrong or the devices
  * disagree; 2 wrong words; 3 the device cannot be opened. */
 #include "tests/foreign.h"
+#include "tests/no_multicast.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -215,6 +216,7 @@ int main(int argc, char **argv) {
     if (!cpu && strcmp(device, "cuda") != 0 &&
         (strncmp(device, "cuda:", 5) != 0 || *rest != '\0' || rest == device + 5 || ordinal < 0 || ordinal > 63))
         return usage();
+    no_multicast_or_exit(device);
     struct worker workers[2] = {{.kind = "cpu"},
                                 {.kind = cpu ? "cpu" : "cuda", .ordinal = (int)ordinal, .adverse = cpu}};
     struct report *reports = mmap(NULL, 2 * sizeof *reports, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -6,6 +6,7 @@
  * Exit: 0 whatever the kernel did; 1 when it could not be run; 2 for wrong words. */
 #include "runtime/device.h"
 #include "tests/memcheck.h"
+#include "tests/no_multicast.h"
 
 #include <dcpk/cpu.h>
 #include <dlfcn.h>
@@ -36,6 +37,7 @@ static int run(const struct memcheck_case *c, const char *device) {
     cu_ptr a = 0;
     dcpk_error error;
     dcpk_error_init(&error);
+    no_multicast_or_exit(device);
     if (!strcmp(device, "cpu")) setenv("DCPK_CPU_CHECK", "1", 1);
     if (dcpk_driver_find(device, NULL, &driver, &cpu, &count, &error) != DCPK_OK) {
         fprintf(stderr, "memcheck: %s\n", error.text);

@@ -5,6 +5,7 @@
 #include <dcpk/gen.h>
 
 #include "runtime/device.h"
+#include "tests/no_multicast.h"
 
 #include <check.h>
 #include <math.h>
@@ -478,6 +479,7 @@ START_TEST(silent_rank_ends_the_others_wait_and_rearming_revives_the_box) {
 END_TEST
 
 int main(void) {
+    no_multicast_or_exit(getenv("DCPK_TEST_DEVICE") ? getenv("DCPK_TEST_DEVICE") : "cpu");
     Suite *suite = suite_create("on_device");
     TCase *tests = tcase_create("on_device");
     tcase_add_checked_fixture(tests, setup, teardown);

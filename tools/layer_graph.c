@@ -4,6 +4,7 @@
 
 #include <tools/tool_error.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The driver's functions that dcpk does not wrap: it launches into streams and never captures itself. */
@@ -117,31 +118,75 @@ static dcpk_status check_one_device(const struct layer_run *run, dcpk_error *err
     return status;
 }
 
-dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count, int32_t times, dcpk_error *error) {
+/* ---- graphs that stay ---------------------------------------------------------------------------- */
+
+struct layer_graph {
+    struct layer_run *run;
     struct graph_calls calls;
-    void *execs[LAYER_MAX_RANKS] = {NULL};
-    int32_t graphs = run->options.phased ? 1 : run->group.dcp;
+    int32_t count, graphs; /* steps; a graph a rank, or one for all */
+    void *execs[LAYER_MAX_RANKS];
+};
+
+dcpk_status layer_graph_open(struct layer_run *run, int32_t first, int32_t count, struct layer_graph **out,
+                             dcpk_error *error) {
+    struct graph_calls calls;
     if (!find_calls(run->group.rank[0].device, &calls)) {
         return tool_fail(error, DCPK_E_NOT_FOUND, "this driver has no graphs");
     }
+    struct layer_graph *graph = calloc(1, sizeof *graph);
+    if (!graph) {
+        return tool_fail(error, DCPK_E_NOMEM, "no memory for a layer's graphs");
+    }
+    graph->calls = calls;
+    graph->run = run;
+    graph->count = count;
+    graph->graphs = run->options.phased ? 1 : run->group.dcp;
     dcpk_status status = check_one_device(run, error);
     if (status == DCPK_OK) {
         status = rank_group_sync(&run->group, error);
     }
-    for (int32_t r = 0; r < graphs && status == DCPK_OK; r++) {
-        status = capture(run, &calls, first, count, r, &execs[r], error);
+    for (int32_t r = 0; r < graph->graphs && status == DCPK_OK; r++) {
+        status = capture(run, &graph->calls, first, count, r, &graph->execs[r], error);
     }
-    for (int32_t t = 0; t < times && status == DCPK_OK; t++) {
-        for (int32_t r = 0; r < graphs && status == DCPK_OK; r++) {
-            status = enter(&calls, run->group.rank[r].stream, error);
-            if (status == DCPK_OK) {
-                status = refuse("cuGraphLaunch", calls.launch(execs[r], run->group.rank[r].stream), error);
-                leave(&calls);
-            }
+    if (status != DCPK_OK) {
+        layer_graph_close(graph);
+        return status;
+    }
+    *out = graph;
+    return DCPK_OK;
+}
+
+dcpk_status layer_graph_launch(struct layer_graph *graph, dcpk_error *error) {
+    struct layer_run *run = graph->run;
+    dcpk_status status = DCPK_OK;
+    for (int32_t r = 0; r < graph->graphs && status == DCPK_OK; r++) {
+        status = enter(&graph->calls, run->group.rank[r].stream, error);
+        if (status == DCPK_OK) {
+            int code = graph->calls.launch(graph->execs[r], run->group.rank[r].stream);
+            status = refuse("cuGraphLaunch", code, error);
+            leave(&graph->calls);
         }
-        for (int32_t r = 0; r < run->group.dcp; r++) {
-            run->rank[r].opened += (uint32_t)count;
+    }
+    for (int32_t r = 0; r < run->group.dcp; r++) {
+        run->rank[r].opened += (uint32_t)graph->count;
+    }
+    return status;
+}
+
+void layer_graph_close(struct layer_graph *graph) {
+    for (int32_t r = 0; graph && r < graph->graphs; r++) {
+        if (graph->execs[r]) {
+            graph->calls.exec_destroy(graph->execs[r]);
         }
+    }
+    free(graph);
+}
+
+dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count, int32_t times, dcpk_error *error) {
+    struct layer_graph *graph = NULL;
+    dcpk_status status = layer_graph_open(run, first, count, &graph, error);
+    for (int32_t t = 0; graph && t < times && status == DCPK_OK; t++) {
+        status = layer_graph_launch(graph, error);
         if (status == DCPK_OK && t % 64 == 63) {
             status = rank_group_sync(&run->group, error);
         }
@@ -149,10 +194,6 @@ dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count,
     if (status == DCPK_OK) {
         status = rank_group_sync(&run->group, error);
     }
-    for (int32_t r = 0; r < graphs; r++) {
-        if (execs[r]) {
-            calls.exec_destroy(execs[r]);
-        }
-    }
+    layer_graph_close(graph);
     return status;
 }

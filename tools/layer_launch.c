@@ -166,7 +166,13 @@ dcpk_status layer_launch_rank(struct layer_run *run, int32_t s, int32_t r, const
             continue;
         }
         for (uint32_t entry = 0; entry < entries_of(run, r, (enum layer_phase)phase); entry++) {
-            dcpk_status status = launch(run, s, r, (enum layer_phase)phase, entry, flags, error);
+            bool first = (flags & DCPK_LAUNCH_FIRST) != 0;
+            dcpk_status status = run->options.before ? run->options.before(run->options.before_self, s, r, first,
+                                                                           stream_of(run, r), error)
+                                                     : DCPK_OK;
+            if (status == DCPK_OK) {
+                status = launch(run, s, r, (enum layer_phase)phase, entry, flags, error);
+            }
             if (status != DCPK_OK) {
                 return status;
             }

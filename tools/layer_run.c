@@ -245,6 +245,10 @@ dcpk_status layer_run_restart(struct layer_run *run, dcpk_error *error) {
     return layer_memory_clear(run, error);
 }
 
+dcpk_status layer_run_clear(struct layer_run *run, dcpk_error *error) {
+    return layer_memory_clear(run, error);
+}
+
 dcpk_status layer_run_time(struct layer_run *run, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     for (int32_t form = 0; form < LAYER_FORMS && status == DCPK_OK; form++) {

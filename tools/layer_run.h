@@ -22,6 +22,10 @@ enum layer_inject {
     LAYER_INJECT_TABLE
 };
 
+/* Called before each launch of a step, eager or captured; first: the step's first on this rank. What it launches into
+ * `stream` comes before. */
+typedef dcpk_status layer_before(void *self, int32_t step, int32_t rank, bool first, void *stream, dcpk_error *error);
+
 struct layer_run_options {
     dcpk_gen *gen;
     const char *device, *library; /* as dcpk_device_options.kind and .library */
@@ -36,6 +40,8 @@ struct layer_run_options {
     uint64_t bound_ns;       /* of polls; 0: the box's default */
     uint64_t page_gap;       /* bytes between pages of the cache, a multiple of 16 */
     int32_t inject;          /* enum layer_inject: one bit of that input of rank 0, step 0, flipped on the device */
+    layer_before *before;    /* or NULL; not in phased runs */
+    void *before_self;
 };
 void layer_run_options_init(struct layer_run_options *options, dcpk_gen *gen);
 
@@ -63,6 +69,13 @@ dcpk_status layer_run_all(struct layer_run *run, dcpk_error *error);
  * the graph launched `times` times, ranks inside; one synchronisation at the end. What a step leaves is what it left
  * before. NOT_FOUND where the driver has no graphs. */
 dcpk_status layer_run_graph(struct layer_run *run, int32_t first, int32_t count, int32_t times, dcpk_error *error);
+/* The same in pieces: the graphs of the steps, which stay; one launch of them, ranks inside, which nothing waits for.
+ * To be closed before the run, and not while they run. */
+struct layer_graph;
+dcpk_status layer_graph_open(struct layer_run *run, int32_t first, int32_t count, struct layer_graph **out,
+                             dcpk_error *error);
+dcpk_status layer_graph_launch(struct layer_graph *graph, dcpk_error *error);
+void layer_graph_close(struct layer_graph *graph); /* NULL is fine */
 /* Reads everything back again and looks at guards and boxes, as layer_run_all does at its end. */
 dcpk_status layer_run_read(struct layer_run *run, dcpk_error *error);
 /* Steps first..first+count-1 launched as layer_run_all does, without reading back. */
@@ -75,6 +88,8 @@ dcpk_status layer_run_peek(struct layer_run *run, int32_t step, int32_t rank, dc
 /* After the boxes were armed anew: uses are counted from 0, results of all steps are as before the first, nothing is
  * wrong yet. Caches keep what was inserted. */
 dcpk_status layer_run_restart(struct layer_run *run, dcpk_error *error);
+/* Results of all steps are as before the first again, uses count on. Nothing may be running. */
+dcpk_status layer_run_clear(struct layer_run *run, dcpk_error *error);
 /* The last step of each form once more, phase by phase: fills run_seconds of the kernels' rows. After
  * layer_run_all; what was read back stays. */
 dcpk_status layer_run_time(struct layer_run *run, dcpk_error *error);

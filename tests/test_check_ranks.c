@@ -1,0 +1,224 @@
+/* test_check_ranks.c - check_ranks and bench_ranks, the programs of `make check-gpu GPUS=N` and `make bench-gpu
+ * GPUS=N`: that they run all they claim to on the CPU device, that what is wrong makes them fail, and that on hardware
+ * they and the scripts around them refuse to start where multicast is not switched off or GPUs are missing. */
+#include "tests/shell.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OFF "NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1 "
+
+/* $b: the build folder; lines run at the root of the tree, kernels come from the suites' own cache. */
+static void setup(void) {
+    const char *cache = getenv("suite_cache");
+    shell_setup();
+    if (cache != NULL) setenv("DCPK_CACHE_DIR", cache, 1);
+    unsetenv("NCCL_NVLS_ENABLE");
+    unsetenv("TORCH_SYMM_MEM_DISABLE_MULTICAST");
+    unsetenv("NVSHMEM_DISABLE_NVLS");
+}
+
+#define IN_TREE "here=$PWD; b=$(dirname $dcpk); cd $tree; "
+/* Layers are run under the memory checker by suites of their own; here it would cost half of the time. */
+#define PLAIN IN_TREE "DCPK_CPU_CHECK=0 "
+
+/* ---- what they do -------------------------------------------------------------------------------- */
+
+static size_t count_of(const char *text, const char *word) {
+    size_t count = 0;
+    for (; (text = strstr(text, word)) != NULL; text += strlen(word))
+        count++;
+    return count;
+}
+
+START_TEST(two_ranks_do_all_uses_eager_and_captured_and_report_a_dead_one) {
+    sh(PLAIN "$b/tests/check_ranks --device cpu --ranks 2 --model kimi-k3 context=9");
+    expect_code(0);
+    expect_in(last.out, "kimi-k3         12     2  eager          6  0-20 us");
+    expect_in(last.out, "kimi-k3         12     2  captured       6  0-20 us");
+    expect_in(last.out, "named by all 1 others");
+    ck_assert_uint_eq(count_of(last.out, "  right"), 3);
+    expect_in(last.out, "check_ranks: 2 ranks, cpu: all right");
+}
+END_TEST
+
+START_TEST(a_rank_that_never_launches_is_named_by_all_three_others) {
+    sh(PLAIN "$b/tests/check_ranks --device cpu --ranks 4 --model kimi-k3 --mode dead context=9");
+    expect_code(0);
+    expect_in(last.out, "right: 1 in turn, named by all 3 others");
+    ck_assert_ptr_null(strstr(last.out, "eager"));
+}
+END_TEST
+
+START_TEST(a_flipped_bit_of_a_key_is_found_by_the_reference) {
+    sh(PLAIN "$b/tests/check_ranks --device cpu --ranks 2 --model kimi-k3 --mode eager --delay 0 --inject context=9");
+    expect_code(1);
+    expect_in(last.out, "WRONG: against the reference: ");
+    expect_in(last.out, "check_ranks: 2 ranks, cpu: NOT right");
+}
+END_TEST
+
+START_TEST(a_bit_that_flips_between_two_uses_is_found_by_comparing_them) {
+    sh(PLAIN "$b/tests/check_ranks --device cpu --ranks 2 --model kimi-k3 --mode captured --inject=later context=9");
+    expect_code(1);
+    expect_in(last.out, "WRONG: use 3 (step 0) rank 0: rows row 0");
+    expect_in(last.out, "not as in the first use of the same inputs");
+}
+END_TEST
+
+START_TEST(the_bench_runs_every_part_on_the_cpu_device_and_times_nothing) {
+    static const char *const parts[] = {"on the CPU device: everything runs once and is checked; no timings",
+                                        "latency: ",
+                                        "bandwidth: ",
+                                        "all ranks to all their peers at once, GB/s sent by each:     came     came",
+                                        "node(X): ",
+                                        "     1      1         0.0         0.0  ran, outputs finite",
+                                        "     2      1         6.8        12.0  ran, outputs finite",
+                                        "     1      128  ran, outputs finite",
+                                        "bench_ranks: done"};
+    sh(IN_TREE "$b/tests/bench_ranks --device cpu --ranks 2 --short --csv $here/t.csv && cat $here/t.csv >&2");
+    expect_code(0);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        expect_in(last.out, parts[i]);
+    ck_assert_str_eq(last.err, "kind,ranks,what,value,unit\n"); /* no figure that a GPU's could be taken for */
+}
+END_TEST
+
+START_TEST(the_bench_finds_a_flipped_bit_of_what_was_sent) {
+    sh(IN_TREE "$b/tests/bench_ranks --device cpu --ranks 2 --short --inject");
+    expect_code(1);
+    expect_in(last.err, "bench_ranks: bandwidth: chunk 255 of rank 0 at rank 1 is ");
+}
+END_TEST
+
+/* ---- what they refuse ---------------------------------------------------------------------------- */
+
+static const struct {
+    const char *said, *message; /* the environment; what the program says of it */
+} unsafe[] = {
+    {"TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1",
+     "NCCL_NVLS_ENABLE is not set: on hardware it must be 0"},
+    {"NCCL_NVLS_ENABLE=1 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1",
+     "NCCL_NVLS_ENABLE is 1: on hardware it must be 0"},
+    {"NCCL_NVLS_ENABLE=0 NVSHMEM_DISABLE_NVLS=1",
+     "TORCH_SYMM_MEM_DISABLE_MULTICAST is not set: on hardware it must be 1"},
+    {"NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=0 NVSHMEM_DISABLE_NVLS=1",
+     "TORCH_SYMM_MEM_DISABLE_MULTICAST is 0: on hardware it must be 1"},
+    {"NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1",
+     "NVSHMEM_DISABLE_NVLS is not set: on hardware it must be 1"},
+    {"NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=",
+     "NVSHMEM_DISABLE_NVLS is : on hardware it must be 1"},
+    {OFF "DCPK_MULTICAST=1", "DCPK_MULTICAST is 1: on hardware it must not be"},
+};
+static const char *const programs[] = {"check_ranks", "bench_ranks",    "bench_gpu",
+                                       "foreign_gpu", "test_on_device", "test_gpu_layer"};
+
+START_TEST(no_program_starts_on_hardware_with_multicast_on) {
+    for (size_t p = 0; p < sizeof programs / sizeof *programs; p++) {
+        sh(IN_TREE "DCPK_TEST_DEVICE=cuda %s $b/tests/%s", unsafe[_i].said, programs[p]);
+        expect_code(2);
+        expect_in(last.err, programs[p]);
+        expect_in(last.err, unsafe[_i].message);
+    }
+}
+END_TEST
+
+START_TEST(no_script_starts_on_hardware_with_multicast_on) {
+    static const char *const wrong[] = {"NCCL_NVLS_ENABLE=1", "TORCH_SYMM_MEM_DISABLE_MULTICAST=0",
+                                        "NVSHMEM_DISABLE_NVLS=", "DCPK_MULTICAST=1"};
+    sh(IN_TREE "%s tests/check_gpu $b 2", wrong[_i]);
+    expect_code(2);
+    expect_in(last.err, "check-gpu: ");
+    expect_in(last.err, "no multicast here); unset it");
+}
+END_TEST
+
+/* The CPU device as a driver of hardware, with one GPU. */
+START_TEST(fewer_gpus_than_ranks_are_refused_with_what_else_there_is) {
+    sh("cc --version >/dev/null 2>&1");
+    if (last.code != 0) {
+        printf("skipped: no C compiler for a driver with one GPU\n");
+        return;
+    }
+    sh("f=$(dirname $dcpk); echo 'int cuDeviceGetCount(int *n) { *n = 1; return 0; }' >one.c && "
+       "cc -shared -fPIC -o libcuda.so.1 one.c -Wl,--no-as-needed $f/libdcpkcpu.so "
+       "-Wl,-rpath,$f");
+    expect_code(0);
+    sh(IN_TREE "LD_LIBRARY_PATH=$here " OFF "$b/tests/check_ranks --ranks 2");
+    expect_code(3);
+    expect_in(last.err,
+              "check_ranks: 2 ranks with a GPU each, and there are 1 here: --ranks 1 (make check-gpu GPUS=1) at "
+              "most; GPUS=1 also checks ranks that share one GPU, event-ordered and on shares");
+    sh(IN_TREE "LD_LIBRARY_PATH=$here " OFF "$b/tests/bench_ranks --ranks 8");
+    expect_code(3);
+    expect_in(last.err, "bench_ranks: 8 ranks with a GPU each, and there are 1 here");
+    sh(IN_TREE "LD_LIBRARY_PATH=$here CHECK_ONLY=ranks tests/check_gpu $b 2");
+    expect_code(3);
+    expect_in(last.err, "2 ranks with a GPU each, and there are 1 here");
+}
+END_TEST
+
+static const struct {
+    const char *words, *message;
+} bad[] = {
+    {"check_ranks --ranks 0", "--ranks: a number from 1 to 32"},
+    {"check_ranks --ranks 2x", "--ranks: a number from 1 to 32"},
+    {"check_ranks --steps 4", "--steps: a multiple of 3"},
+    {"check_ranks --model gpt", "gpt: --model is kimi-k3 or deepseek-v3"},
+    {"check_ranks --mode slow", "slow: --mode is eager, captured or dead"},
+    {"check_ranks --inject=never", "never: --inject alone, or --inject=later"},
+    {"check_ranks context=1,,2", "context=L1,L2,...: up to 64 lengths"},
+    {"check_ranks publish=multicast", "publish=multicast: the models, --ranks, contexts and publish=peer say this"},
+    {"check_ranks colour=red", "colour"},
+    {"check_ranks --what", "unrecognized option"},
+    {"bench_ranks --ranks 1", "--ranks: a number from 2 to 32 (one rank: bench_gpu)"},
+    {"bench_ranks kernel", "kernel: is no option"},
+    {"bench_ranks --csv /nowhere/t.csv", "/nowhere/t.csv: cannot be written"}};
+
+START_TEST(wrong_words_are_refused_before_anything_runs) {
+    sh(IN_TREE "$b/tests/%s", bad[_i].words);
+    expect_code(2);
+    expect_in(last.err, bad[_i].message);
+    ck_assert_uint_eq(last.out_length, 0);
+}
+END_TEST
+
+START_TEST(the_script_refuses_wrong_words) {
+    static const char *const words[] = {"", "nowhere", "$b 0", "$b two", "$b 2 gpu", "$b 2 cpu more"};
+    sh(IN_TREE "tests/check_gpu %s", words[_i]);
+    expect_code(2);
+    expect_in(last.err, "usage: [CHECK_ONLY=ranks|");
+}
+END_TEST
+
+int main(void) {
+    char tree[4096];
+    const char *cache = getenv("DCPK_CACHE_DIR");
+    if (getcwd(tree, sizeof tree) == NULL) return 1;
+    setenv("tree", tree, 1);
+    if (cache != NULL) setenv("suite_cache", cache, 1);
+    Suite *suite = suite_create("check_ranks");
+    TCase *tests = tcase_create("check_ranks");
+    tcase_add_checked_fixture(tests, setup, shell_teardown);
+    tcase_set_timeout(tests, 60);
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, two_ranks_do_all_uses_eager_and_captured_and_report_a_dead_one);
+    tcase_add_test(tests, a_rank_that_never_launches_is_named_by_all_three_others);
+    tcase_add_test(tests, a_flipped_bit_of_a_key_is_found_by_the_reference);
+    tcase_add_test(tests, a_bit_that_flips_between_two_uses_is_found_by_comparing_them);
+    tcase_add_test(tests, the_bench_runs_every_part_on_the_cpu_device_and_times_nothing);
+    tcase_add_test(tests, the_bench_finds_a_flipped_bit_of_what_was_sent);
+    tcase_add_loop_test(tests, no_program_starts_on_hardware_with_multicast_on, 0, sizeof unsafe / sizeof *unsafe);
+    tcase_add_loop_test(tests, no_script_starts_on_hardware_with_multicast_on, 0, 4);
+    tcase_add_test(tests, fewer_gpus_than_ranks_are_refused_with_what_else_there_is);
+    tcase_add_loop_test(tests, wrong_words_are_refused_before_anything_runs, 0, sizeof bad / sizeof *bad);
+    tcase_add_loop_test(tests, the_script_refuses_wrong_words, 0, 6);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
