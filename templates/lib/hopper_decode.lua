@@ -12,7 +12,7 @@
 --                 m64nNk32) -> row maxima, m' an integer -> P = 2^(z - m' + 8), its sum, its e4m3 rounding to one of two slots -> P_FULL
 --   warpgroup 2,3 256 latents each: V^T of the tile by ldmatrix (transposed pairs) + prmt as A, P as B: O^T += V^T P^T, m64nNk32 x 8.
 --                 The tensor core's FP8 sums live for one tile (64 keys), then FP32 registers take them (decision 7)
---   time ->       load t+5 | S, softmax t+1 | P V t
+--   time ->       load t+6 | first chain of S t+2 under softmax t+1, then the second | P V t, first fragments of V t+1 under its last block
 --   at the end    LSE words and F16 chunks of 16 bytes to the splits that add them up, and from them (lib/hopper_armed)
 -- Barriers: FULL, FREE of a stage (FREE: 12 warps of each CTA of the pair); P_FULL (warps with P), P_FREE (8) of a slot; ENDED.
 -- Shared: 5 x 36,864 key stages | 36,864 query rows, then an owner's chunks and weights | 2 x 4,096 P | scales, flags, m' and l | plan | barriers.
