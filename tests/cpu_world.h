@@ -94,6 +94,20 @@ static inline cu_function function_of_text(const char *ptx, const char *name) {
     return function;
 }
 
+/* The kernel on that device; device 0's context is current afterwards. */
+static inline cu_function function_on(int device, const char *ptx, const char *name) {
+    on(device);
+    cu_function function = function_of_text(ptx, name);
+    on(0);
+    return function;
+}
+
+/* The device's last report has all of these, up to NULL, in it. */
+static inline void report_says(const char *const *parts) {
+    for (; *parts; parts++)
+        ck_assert_msg(strstr(dcpkcpu_report(), *parts) != NULL, "no \"%s\" in: %s", *parts, dcpkcpu_report());
+}
+
 static inline cu_ptr words(size_t count, uint32_t value) {
     cu_ptr address = 0;
     OK(cpu_mem_alloc(&address, count * 4));

@@ -66,19 +66,13 @@ static const char kernels[] = PTX_HEAD KERNEL("first") LOADS "griddepcontrol.lau
     "mov.b32 %v, 0f40400000; multimem.st.relaxed.sys.global.v4.f32 [%a], {%v, %v, %v, %v}; ret; }\n" KERNEL("read")
         LOADS "ld.global.u32 %v, [%a]; st.global.u32 [%b], %v; ret; }\n";
 
-static cu_function on_device(int device, const char *name) {
-    on(device);
-    cu_function function = function_of_text(kernels, name);
-    on(0);
-    return function;
-}
-
 START_TEST(a_dependent_runs_beside_its_predecessor_once_that_lets_it) {
     machine_with(fair(1, 4));
     cu_stream stream = new_stream();
     cu_ptr at = words(3, 0);
-    launch(on_device(0, "first"), 1, 1, stream, false, at, at + 4, 0, 0);
-    launch(on_device(0, "second"), 1, 1, stream, true, at, at + 4, at + 8, 0); /* only it ends the first one's poll */
+    launch(function_on(0, kernels, "first"), 1, 1, stream, false, at, at + 4, 0, 0);
+    launch(function_on(0, kernels, "second"), 1, 1, stream, true, at, at + 4, at + 8,
+           0); /* only it ends the first one's poll */
     OK(cpu_stream_synchronize(stream));
     ck_assert_uint_eq(word_at(at + 8), 11);
     ck_assert_uint_eq(counters_now().pdl_launches, 1);
@@ -90,8 +84,8 @@ START_TEST(without_the_attribute_nothing_overtakes) {
     machine_with(fair(1, 4));
     cu_stream stream = new_stream();
     cu_ptr at = words(3, 0);
-    launch(on_device(0, "first"), 1, 1, stream, false, at, at + 4, 0, 0);
-    launch(on_device(0, "second"), 1, 1, stream, false, at, at + 4, at + 8, 0);
+    launch(function_on(0, kernels, "first"), 1, 1, stream, false, at, at + 4, 0, 0);
+    launch(function_on(0, kernels, "second"), 1, 1, stream, false, at, at + 4, at + 8, 0);
     GIVES(719, cpu_stream_synchronize(stream));
     ck_assert_ptr_nonnull(strstr(dcpkcpu_report(), "kernel second waits for what is before it"));
 }
@@ -102,8 +96,8 @@ static uint32_t run_pair(uint64_t seed, const char *second, bool pdl) {
     machine_with(adverse_with_races(1, 4, seed));
     cu_stream stream = new_stream();
     cu_ptr at = words(2, 0);
-    launch(on_device(0, "slow"), 2, 32, stream, false, at, 5, 400, 0);
-    launch(on_device(0, second), 2, 32, stream, pdl, at, at + 4, 0, 0);
+    launch(function_on(0, kernels, "slow"), 2, 32, stream, false, at, 5, 400, 0);
+    launch(function_on(0, kernels, second), 2, 32, stream, pdl, at, at + 4, 0, 0);
     OK(cpu_stream_synchronize(stream));
     return word_at(at + 4);
 }
@@ -123,9 +117,9 @@ static uint32_t run_chain(uint64_t seed, const char *middle) {
     machine_with(adverse_with_races(1, 4, seed));
     cu_stream stream = new_stream();
     cu_ptr at = words(2, 0);
-    launch(on_device(0, "slow"), 1, 32, stream, false, at, 5, 2000, 0);
-    launch(on_device(0, middle), 1, 32, stream, true, 0, 0, 0, 0);
-    launch(on_device(0, "waits_copies"), 1, 32, stream, true, at, at + 4, 0, 0);
+    launch(function_on(0, kernels, "slow"), 1, 32, stream, false, at, 5, 2000, 0);
+    launch(function_on(0, kernels, middle), 1, 32, stream, true, 0, 0, 0, 0);
+    launch(function_on(0, kernels, "waits_copies"), 1, 32, stream, true, at, at + 4, 0, 0);
     OK(cpu_stream_synchronize(stream));
     return word_at(at + 4);
 }
@@ -145,7 +139,7 @@ END_TEST
 static uint32_t pass_message(uint64_t seed, const char *teller) {
     machine_with(adverse(2, 2, seed));
     make_peers(2);
-    cu_function tell = on_device(0, teller), listen = on_device(1, "listen");
+    cu_function tell = function_on(0, kernels, teller), listen = function_on(1, kernels, "listen");
     on(1);
     cu_ptr at = words(64, 0);
     launch(listen, 1, 1, NULL, false, at, at + 128, at + 200, 0);
@@ -175,7 +169,7 @@ START_TEST(words_of_one_store_come_one_by_one_in_any_order) {
     for (uint64_t seed = 0; seed < 100; seed++) {
         machine_with(adverse(2, 2, seed));
         make_peers(2);
-        cu_function store = on_device(0, "store_four"), watch = on_device(1, "watch_four");
+        cu_function store = function_on(0, kernels, "store_four"), watch = function_on(1, kernels, "watch_four");
         on(1);
         cu_ptr at = words(8, 0);
         launch(watch, 1, 1, NULL, false, at, at + 16, 0, 0);
@@ -202,7 +196,7 @@ START_TEST(a_thread_sees_its_own_stores_and_the_last_one_stays) {
         on(1);
         cu_ptr far = words(1, 0);
         on(0);
-        launch(on_device(0, "own_words"), 1, 1, NULL, false, far, near, 0, 0);
+        launch(function_on(0, kernels, "own_words"), 1, 1, NULL, false, far, near, 0, 0);
         OK(cpu_ctx_synchronize());
         ck_assert_uint_eq(word_at(near), 1);
         ck_assert_uint_eq(word_at(near + 4), 2);
@@ -217,7 +211,7 @@ START_TEST(a_complete_kernel_has_no_store_on_its_way) {
     for (uint64_t seed = 0; seed < 100; seed++) {
         machine_with(adverse(2, 2, seed));
         make_peers(2);
-        cu_function store = on_device(0, "store_four"), copy = on_device(1, "copies");
+        cu_function store = function_on(0, kernels, "store_four"), copy = function_on(1, kernels, "copies");
         cu_event event = NULL;
         OK(cpu_event_create(&event, 0));
         on(1);
@@ -273,7 +267,7 @@ START_TEST(a_multicast_store_reaches_every_member) {
     for (uint64_t seed = 0; seed < 20; seed++) {
         machine_with(adverse(3, 2, seed));
         cu_ptr members[3], all = make_multicast(members, 3);
-        launch(on_device(0, "multicast"), 1, 64, NULL, false, all + 4096, 0, 0, 0);
+        launch(function_on(0, kernels, "multicast"), 1, 64, NULL, false, all + 4096, 0, 0, 0);
         OK(cpu_ctx_synchronize());
         for (int d = 0; d < 3; d++) {
             ck_assert_uint_eq(word_at(members[d] + 4096), 0x40400000);
@@ -291,7 +285,7 @@ END_TEST
 START_TEST(a_multicast_address_cannot_be_read) {
     machine_with(fair(3, 2));
     cu_ptr members[3], all = make_multicast(members, 3);
-    launch(on_device(0, "read"), 1, 1, NULL, false, all, members[0], 0, 0);
+    launch(function_on(0, kernels, "read"), 1, 1, NULL, false, all, members[0], 0, 0);
     GIVES(700, cpu_ctx_synchronize());
     ck_assert_ptr_nonnull(strstr(dcpkcpu_report(), "a multicast address cannot be loaded from"));
 }
@@ -300,7 +294,7 @@ END_TEST
 START_TEST(a_multicast_store_where_a_member_has_no_memory_is_a_fault) {
     machine_with(fair(3, 2));
     cu_ptr members[3], all = make_multicast(members, 2);
-    launch(on_device(0, "multicast"), 1, 1, NULL, false, all, 0, 0, 0);
+    launch(function_on(0, kernels, "multicast"), 1, 1, NULL, false, all, 0, 0, 0);
     GIVES(700, cpu_ctx_synchronize());
     ck_assert_ptr_nonnull(strstr(dcpkcpu_report(), "no memory bound"));
 }
@@ -313,9 +307,10 @@ START_TEST(mapped_memory_is_open_to_those_that_were_given_access) {
     OK(cpu_vmm_create(&memory, UNIT, &place, 0));
     cu_ptr first = map_handle(memory, 0, 2), second = map_handle(memory, 1, 1), out = words(1, 0);
     OK(cpu_fill32(second + 8, 77, 1));
-    launch(on_device(0, "read"), 1, 1, NULL, false, first + 8, out, 0, 0); /* the same bytes under another address */
+    launch(function_on(0, kernels, "read"), 1, 1, NULL, false, first + 8, out, 0,
+           0); /* the same bytes under another address */
     ck_assert_uint_eq(word_at(out), 77);
-    launch(on_device(0, "read"), 1, 1, NULL, false, second + 8, out, 0, 0);
+    launch(function_on(0, kernels, "read"), 1, 1, NULL, false, second + 8, out, 0, 0);
     GIVES(700, cpu_ctx_synchronize());
     ck_assert_ptr_nonnull(strstr(dcpkcpu_report(), "device 0 may not read"));
 }
@@ -333,7 +328,7 @@ START_TEST(the_ctas_of_a_cluster_are_resident_together) {
         attribute.value.cluster.y = attribute.value.cluster.z = 1;
         cu_launch_config config = {
             .grid = {32, 1, 1}, .block = {256, 1, 1}, .attributes = &attribute, .attribute_count = 1};
-        OK(cpu_launch(&config, on_device(0, "meet"), parameters, NULL));
+        OK(cpu_launch(&config, function_on(0, kernels, "meet"), parameters, NULL));
         OK(cpu_ctx_synchronize());
         for (unsigned c = 0; c < 8; c++)
             ck_assert_uint_eq(word_at(at + 4 * c), 4);
@@ -346,7 +341,7 @@ enum { TICKETS = 24 };
 static dcpkcpu_counters draw_tickets(uint64_t seed, uint32_t order[TICKETS]) {
     machine_with(adverse(2, 2, seed));
     cu_ptr at = words(1 + TICKETS, 0);
-    launch(on_device(0, "ticket"), TICKETS, 32, NULL, false, at, at + 4, 0, 0);
+    launch(function_on(0, kernels, "ticket"), TICKETS, 32, NULL, false, at, at + 4, 0, 0);
     OK(cpu_copy_to_host(order, at + 4, 4 * TICKETS));
     return counters_now();
 }

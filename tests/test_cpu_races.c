@@ -59,18 +59,6 @@ static const char kernels[] = PTX_HEAD
 
 enum { SEEDS = 24 };
 
-static cu_function on_device(int device, const char *name) {
-    on(device);
-    cu_function function = function_of_text(kernels, name);
-    on(0);
-    return function;
-}
-
-static void report_says(const char *const *parts) {
-    for (; *parts; parts++)
-        ck_assert_msg(strstr(dcpkcpu_report(), *parts) != NULL, "no \"%s\" in: %s", *parts, dcpkcpu_report());
-}
-
 /* ---- two kernels at once ---------------------------------------------------------------------------- */
 struct pair {
     const char *first, *second;
@@ -82,7 +70,7 @@ static cu_result run_both(const struct pair *pair, const dcpkcpu_options *option
     machine_with(*options);
     if (pair->apart) make_peers(2);
     cu_ptr at = words(192, 0);
-    cu_function first = on_device(0, pair->first), second = on_device(pair->apart, pair->second);
+    cu_function first = function_on(0, kernels, pair->first), second = function_on(pair->apart, kernels, pair->second);
     launch(first, 1, 32, new_stream(), false, at, at + 256, at + 512, 0);
     on(pair->apart);
     launch(second, 1, 32, new_stream(), false, at, at + 256, at + 512, 0);
@@ -166,7 +154,7 @@ START_TEST(warps_of_a_block_race_until_they_meet) {
     for (uint64_t seed = 0; seed < SEEDS; seed++)
         for (int meet = 0; meet < 2; meet++) {
             machine_with(adverse(1, 1, seed));
-            launch(on_device(0, meet ? "warps_meet" : "warps"), 1, 64, NULL, false, words(1, 0), 0, 0, 0);
+            launch(function_on(0, kernels, meet ? "warps_meet" : "warps"), 1, 64, NULL, false, words(1, 0), 0, 0, 0);
             cu_result ends = cpu_ctx_synchronize();
             ck_assert(!meet || !ends);
             races += ends != 0;
@@ -184,14 +172,14 @@ START_TEST(an_event_orders_streams) {
         machine_with(adverse(1, 4, seed));
         cu_stream first = new_stream(), second = new_stream();
         cu_ptr at = words(192, 0);
-        launch(on_device(0, "writes_long"), 1, 32, first, false, at, 0, 0, 0);
+        launch(function_on(0, kernels, "writes_long"), 1, 32, first, false, at, 0, 0, 0);
         if (event) {
             cu_event there = NULL;
             OK(cpu_event_create(&there, 0));
             OK(cpu_event_record(there, first));
             OK(cpu_stream_wait_event(second, there, 0));
         }
-        launch(on_device(0, "never_waits"), 1, 32, second, false, at, 0, at + 512, 0);
+        launch(function_on(0, kernels, "never_waits"), 1, 32, second, false, at, 0, at + 512, 0);
         cu_result ends = cpu_ctx_synchronize();
         ck_assert_msg(!event || !ends, "%s", dcpkcpu_report());
         races += ends != 0;
@@ -220,7 +208,7 @@ static cu_result write_far_read(dcpkcpu_options options, bool ordered, bool by_h
     }
     on(0);
     cu_ptr at = words(192, 0);
-    cu_function writes = on_device(0, "writes_long"), reads = on_device(2, "never_waits");
+    cu_function writes = function_on(0, kernels, "writes_long"), reads = function_on(2, kernels, "never_waits");
     cu_event old = recorded(0, streams[0]); /* of nothing: a later record of it counts */
     launch(writes, 1, 32, streams[0], false, at, 0, 0, 0);
     if (ordered && by_host) {
@@ -269,7 +257,7 @@ static cu_result run_dependent(const char *dependent, bool captured, const dcpkc
     machine_with(*options);
     cu_stream stream = new_stream();
     cu_ptr at = words(192, 5);
-    cu_function writes = on_device(0, "writes"), reads = on_device(0, dependent);
+    cu_function writes = function_on(0, kernels, "writes"), reads = function_on(0, kernels, dependent);
     if (captured) OK(cpu_stream_begin_capture(stream, 0));
     launch(writes, 1, 32, stream, false, at, 0, 0, 0);
     launch(reads, 1, 64, stream, true, at, 0, at + 512, 0);
@@ -320,10 +308,10 @@ START_TEST(what_no_unfinished_kernel_writes_may_be_read_before_the_wait) {
         machine_with(adverse(1, 4, seed));
         cu_stream stream = new_stream();
         cu_ptr weights = words(192, 5), at = words(192, 0);
-        if (seed % 2) launch(on_device(0, "writes_other"), 1, 32, stream, false, weights, 0, 0, 0);
+        if (seed % 2) launch(function_on(0, kernels, "writes_other"), 1, 32, stream, false, weights, 0, 0, 0);
         if (seed % 4 == 1) OK(cpu_stream_synchronize(stream));
-        launch(on_device(0, "writes"), 1, 32, stream, false, at, 0, 0, 0);
-        launch(on_device(0, seed % 8 < 4 ? "reads" : "bulk"), 1, 64, stream, true, weights, 0, at + 512, 0);
+        launch(function_on(0, kernels, "writes"), 1, 32, stream, false, at, 0, 0, 0);
+        launch(function_on(0, kernels, seed % 8 < 4 ? "reads" : "bulk"), 1, 64, stream, true, weights, 0, at + 512, 0);
         OK(cpu_ctx_synchronize());
         ck_assert_uint_eq(word_at(at + 512), seed % 2 ? 8 : 5);
         early += counters_now().pdl_early > 0;

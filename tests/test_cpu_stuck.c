@@ -45,22 +45,10 @@ static const char kernels[] = PTX_HEAD
                              "st.global.u32 [%b], 6; ret; }\n" KERNEL("waits_stores") LOADS
     "griddepcontrol.wait; cvt.u32.u64 %v, %b; st.global.u32 [%a], %v; ret; }\n";
 
-static cu_function on_device(int device, const char *name) {
-    on(device);
-    cu_function function = function_of_text(kernels, name);
-    on(0);
-    return function;
-}
-
-static void report_says(const char *const *parts) {
-    for (; *parts; parts++)
-        ck_assert_msg(strstr(dcpkcpu_report(), *parts) != NULL, "no \"%s\" in: %s", *parts, dcpkcpu_report());
-}
-
 START_TEST(livelock_names_address_value_line_and_time) {
     machine_with(fair(2, 2));
     cu_ptr at = words(16, 0);
-    launch(on_device(0, "poll"), 1, 1, NULL, false, at + 8, at, 0, 0);
+    launch(function_on(0, kernels, "poll"), 1, 1, NULL, false, at + 8, at, 0, 0);
     double begin = seconds_now();
     GIVES(719, cpu_ctx_synchronize());
     ck_assert(seconds_now() - begin < 5);
@@ -77,7 +65,7 @@ START_TEST(a_loop_that_changes_nothing_ends_after_livelock_rounds) {
     dcpkcpu_options options = fair(1, 1);
     options.livelock_rounds = 500;
     machine_with(options);
-    launch(on_device(0, "for_ever"), 1, 32, NULL, false, 0, 0, 0, 0);
+    launch(function_on(0, kernels, "for_ever"), 1, 32, NULL, false, 0, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     report_says((const char *[]){"livelock_rounds", "for_ever", "running", NULL});
 }
@@ -86,7 +74,7 @@ END_TEST
 START_TEST(a_spin_on_shared_memory_names_the_variable_and_the_load) {
     for (unsigned i = 0; i < 2; i++) {
         machine_with(i ? adverse(1, 1, 5) : fair(1, 1));
-        launch(on_device(0, "spin_shared"), 1, 64, NULL, false, 0, 0, 0, 0);
+        launch(function_on(0, kernels, "spin_shared"), 1, 64, NULL, false, 0, 0, 0, 0);
         double begin = seconds_now();
         GIVES(719, cpu_ctx_synchronize());
         ck_assert(seconds_now() - begin < 5);
@@ -105,7 +93,7 @@ START_TEST(an_access_repeated_for_ever_is_found_soon_and_its_address_named) {
     for (unsigned i = 0; i < 4; i++) {
         machine_with(i & 1 ? adverse(1, 1, i) : fair(1, 1));
         cu_ptr at = words(16, 0);
-        launch(on_device(0, names[i / 2]), 1, 32, NULL, false, at + 12, 0, 0, 0);
+        launch(function_on(0, kernels, names[i / 2]), 1, 32, NULL, false, at + 12, 0, 0, 0);
         double begin = seconds_now();
         GIVES(719, cpu_ctx_synchronize());
         ck_assert(seconds_now() - begin < 5);
@@ -121,7 +109,7 @@ START_TEST(a_loop_that_counts_is_not_taken_for_endless) {
     for (unsigned i = 0; i < 2; i++) {
         machine_with(i ? adverse(1, 1, 7) : fair(1, 1));
         cu_ptr at = words(2, 5);
-        launch(on_device(0, "store_often"), 1, 32, NULL, false, at, at + 4, 1500000, 0);
+        launch(function_on(0, kernels, "store_often"), 1, 32, NULL, false, at, at + 4, 1500000, 0);
         OK(cpu_ctx_synchronize());
         ck_assert_uint_eq(word_at(at + 4), 6);
     }
@@ -133,7 +121,7 @@ START_TEST(work_that_writes_for_ever_ends_after_max_rounds) {
     options.max_rounds = 1000;
     machine_with(options);
     cu_ptr at = words(1, 0);
-    launch(on_device(0, "count_for_ever"), 1, 32, NULL, false, at, 0, 0, 0);
+    launch(function_on(0, kernels, "count_for_ever"), 1, 32, NULL, false, at, 0, 0, 0);
     GIVES(600, cpu_stream_query(NULL));
     GIVES(719, cpu_ctx_synchronize());
     ck_assert_uint_lt(counters_now().rounds, 1200);
@@ -146,8 +134,8 @@ END_TEST
 
 START_TEST(deadlock_is_reported_at_once) {
     machine_with(fair(1, 1));
-    launch(on_device(0, "two_barriers"), 1, 64, NULL, false, 0, 0, 0, 0);
-    launch(on_device(0, "store"), 1, 1, NULL, false, 0, 0, 0, 0);
+    launch(function_on(0, kernels, "two_barriers"), 1, 64, NULL, false, 0, 0, 0, 0);
+    launch(function_on(0, kernels, "store"), 1, 1, NULL, false, 0, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     ck_assert_uint_lt(counters_now().rounds, 20);
     report_says((const char *[]){"deadlock", "2 warps at a barrier", "bar.sync",
@@ -158,10 +146,10 @@ END_TEST
 START_TEST(a_grid_that_cannot_be_resident_as_a_whole_is_found_out) {
     machine_with(fair(1, 3));
     cu_ptr at = words(1, 0);
-    launch(on_device(0, "all_meet"), 6, 1024, NULL, false, at, 0, 0, 0); /* 2 CTAs an SM: fits */
+    launch(function_on(0, kernels, "all_meet"), 6, 1024, NULL, false, at, 0, 0, 0); /* 2 CTAs an SM: fits */
     OK(cpu_ctx_synchronize());
     OK(cpu_fill32(at, 0, 1));
-    launch(on_device(0, "all_meet"), 7, 1024, NULL, false, at, 0, 0, 0);
+    launch(function_on(0, kernels, "all_meet"), 7, 1024, NULL, false, at, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     report_says((const char *[]){"1 of 7 CTAs could not start", "1024 threads", "192 warps polling",
                                  "the word there is 0x00000006", NULL});
@@ -172,8 +160,8 @@ START_TEST(a_grid_that_polls_can_starve_its_producer) {
     machine_with(fair(1, 1));
     cu_ptr at = words(2, 0);
     cu_stream first = new_stream(), second = new_stream();
-    launch(on_device(0, "poll"), 2, 1024, first, false, at, at + 4, 0, 0);
-    launch(on_device(0, "store"), 1, 32, second, false, at, 1, 0, 0);
+    launch(function_on(0, kernels, "poll"), 2, 1024, first, false, at, at + 4, 0, 0);
+    launch(function_on(0, kernels, "store"), 1, 32, second, false, at, 1, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     report_says((const char *[]){"store: 1 of 1 CTAs could not start", NULL});
 }
@@ -185,7 +173,7 @@ START_TEST(a_bounded_poll_expires_in_virtual_time) {
         machine_with(i % 2 ? adverse(2, 2, i) : fair(2, 2));
         cu_ptr at = words(2, 0);
         double begin = seconds_now();
-        launch(on_device(0, "poll_bounded"), 2, 64, NULL, false, at, at + 4, bounds[i / 2], 0);
+        launch(function_on(0, kernels, "poll_bounded"), 2, 64, NULL, false, at, at + 4, bounds[i / 2], 0);
         OK(cpu_ctx_synchronize());
         ck_assert(seconds_now() - begin < 5);
         ck_assert_uint_eq(word_at(at + 4), 2);
@@ -199,7 +187,7 @@ START_TEST(a_stalled_device_holds_the_host_until_it_is_released) {
     machine_with(fair(2, 2));
     make_peers(2);
     cu_ptr at = words(4, 0);
-    cu_function store = on_device(1, "store"), bounded = on_device(0, "poll_bounded");
+    cu_function store = function_on(1, kernels, "store"), bounded = function_on(0, kernels, "poll_bounded");
     ck_assert_int_eq(dcpkcpu_stall(1, "store", 2), 0);
     ck_assert_int_eq(dcpkcpu_stall(7, NULL, 0), -1);
     on(1);
@@ -223,7 +211,7 @@ START_TEST(an_endless_poll_on_a_stalled_device_is_no_fault) {
     machine_with(adverse_with_races(2, 2, 3));
     make_peers(2);
     cu_ptr at = words(4, 0);
-    cu_function store = on_device(1, "store"), poll = on_device(0, "poll");
+    cu_function store = function_on(1, kernels, "store"), poll = function_on(0, kernels, "poll");
     dcpkcpu_stall(1, NULL, 0);
     on(1);
     launch(store, 1, 1, NULL, false, at, 7, 0, 0);
@@ -245,7 +233,7 @@ START_TEST(held_stores_come_when_let_go_and_their_kernel_ends_then) {
     on(2);
     cu_ptr near2 = words(1, 0);
     on(0);
-    cu_function store = on_device(0, "store_twice"), after = on_device(0, "store");
+    cu_function store = function_on(0, kernels, "store_twice"), after = function_on(0, kernels, "store");
     cu_ptr own = words(1, 0);
     ck_assert_int_eq(dcpkcpu_hold_stores(0, 1, 1), 0);
     launch(store, 1, 1, NULL, false, near1, 5, near2, 0);
@@ -272,7 +260,7 @@ START_TEST(held_words_land_over_what_the_host_wrote_meanwhile) {
     cu_ptr far = words(1, 0);
     on(0);
     dcpkcpu_hold_stores(0, -1, 1);
-    launch(on_device(0, "store"), 1, 1, NULL, false, far, 5, 0, 0);
+    launch(function_on(0, kernels, "store"), 1, 1, NULL, false, far, 5, 0, 0);
     GIVES(600, cpu_ctx_synchronize());
     on(1);
     OK(cpu_fill32(far, 9, 1));
@@ -291,7 +279,7 @@ START_TEST(a_late_word_into_freed_memory_is_a_fault) {
     cu_ptr far = words(1, 0);
     on(0);
     dcpkcpu_hold_stores(0, 1, 1);
-    launch(on_device(0, "store"), 1, 1, NULL, false, far, 5, 0, 0);
+    launch(function_on(0, kernels, "store"), 1, 1, NULL, false, far, 5, 0, 0);
     GIVES(600, cpu_ctx_synchronize());
     OK(cpu_mem_free(far)); /* its own device is idle */
     dcpkcpu_hold_stores(0, 1, 0);
@@ -304,7 +292,7 @@ START_TEST(freeing_waits_for_the_device) {
     machine_with(fair(1, 2));
     cu_ptr at = words(2, 0);
     dcpkcpu_stall(0, NULL, 0);
-    launch(on_device(0, "store"), 1, 1, NULL, false, at, 5, 0, 0);
+    launch(function_on(0, kernels, "store"), 1, 1, NULL, false, at, 5, 0, 0);
     GIVES(600, cpu_mem_free(at));
     dcpkcpu_release(0);
     OK(cpu_mem_free(at));
@@ -330,9 +318,9 @@ START_TEST(a_reset_amid_running_work_leaves_nothing_behind) {
         on(0);
         cu_stream stream = new_stream();
         dcpkcpu_hold_stores(0, -1, 1);
-        launch(on_device(0, "store"), 40, 32, stream, false, far, 5, 0, 0);
-        launch(on_device(0, "poll"), 8, 1024, NULL, false, far + 4, far, 0, 0);
-        launch(on_device(0, "waits_stores"), 1, 1, stream, true, far, 5, 0, 0);
+        launch(function_on(0, kernels, "store"), 40, 32, stream, false, far, 5, 0, 0);
+        launch(function_on(0, kernels, "poll"), 8, 1024, NULL, false, far + 4, far, 0, 0);
+        launch(function_on(0, kernels, "waits_stores"), 1, 1, stream, true, far, 5, 0, 0);
         GIVES(600, cpu_stream_query(stream));
     }
 }

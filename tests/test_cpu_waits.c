@@ -25,28 +25,16 @@ static const char kernels[] =
     KERNEL("phase", "setp.eq.u32 p, t, 0; @p mbarrier.init.shared.b64 [m], 1; bar.sync 0; setp.ne.u32 p, w, 3; @p bra "
                     "T; bar.sync 2, 64; T: mbarrier.try_wait.parity.shared.b64 q, [m], 0; @!q bra T;");
 
-static cu_function on_device(int device, const char *name) {
-    on(device);
-    cu_function function = function_of_text(kernels, name);
-    on(0);
-    return function;
-}
-
-static void report_says(const char *const *parts) {
-    for (; *parts; parts++)
-        ck_assert_msg(strstr(dcpkcpu_report(), *parts) != NULL, "no \"%s\" in: %s", *parts, dcpkcpu_report());
-}
-
 START_TEST(of_a_polled_word_it_is_said_who_could_still_write_it) {
     for (int i = 0; i < 2; i++) {
         machine_with(i ? adverse(2, 2, 1) : fair(2, 2));
         make_peers(2);
         cu_ptr at = words(16, 0), other = words(16, 0);
         cu_stream first = new_stream();
-        launch(on_device(0, "store"), 1, 1, first, false, at, 0, 0, 0);
-        launch(on_device(0, "poll"), 1, 32, first, false, at, 0, 0, 0);
-        launch(on_device(0, "store"), 1, 1, first, false, other, 0, 0, 0); /* cannot */
-        launch(on_device(0, "store"), 1, 1, first, false, at + 32, 0, 0, 0);
+        launch(function_on(0, kernels, "store"), 1, 1, first, false, at, 0, 0, 0);
+        launch(function_on(0, kernels, "poll"), 1, 32, first, false, at, 0, 0, 0);
+        launch(function_on(0, kernels, "store"), 1, 1, first, false, other, 0, 0, 0); /* cannot */
+        launch(function_on(0, kernels, "store"), 1, 1, first, false, at + 32, 0, 0, 0);
         GIVES(719, cpu_ctx_synchronize());
         report_says((const char *[]){"the word there is 0x00000001",
                                      "could still be written by kernel poll of device 0, grid 2, by its parameter a (0 "
@@ -67,12 +55,12 @@ START_TEST(tables_of_addresses_count_and_stalled_writers_are_named) {
     make_peers(2);
     cu_ptr at = words(16, 0), table = words(16, 0);
     OK(cpu_copy_to_device(table + 16, &at, 8));
-    cu_function far = on_device(1, "store_by_table");
+    cu_function far = function_on(1, kernels, "store_by_table");
     dcpkcpu_stall(1, NULL, 3);
     on(1);
     launch(far, 1, 1, NULL, false, table, 0, 0, 0);
     on(0);
-    launch(on_device(0, "poll"), 1, 32, NULL, false, at, 0, 0, 0);
+    launch(function_on(0, kernels, "poll"), 1, 32, NULL, false, at, 0, 0, 0);
     GIVES(600, cpu_ctx_synchronize());
     report_says((const char *[]){
         "kernel store_by_table of device 1, grid 1, by its parameter a (stalled by dcpkcpu_stall)", NULL});
@@ -85,7 +73,7 @@ START_TEST(words_under_way_are_named) {
     on(1);
     cu_ptr far = words(16, 0);
     on(0);
-    cu_function poll = on_device(1, "poll"), store = on_device(0, "store_twice");
+    cu_function poll = function_on(1, kernels, "poll"), store = function_on(0, kernels, "store_twice");
     dcpkcpu_hold_stores(0, 1, 1);
     launch(store, 1, 1, NULL, false, far, far + 32, 0, 0);
     on(1);
@@ -99,7 +87,7 @@ END_TEST
 
 START_TEST(variables_count_and_nobody_is_said_where_no_kernel_has_the_address) {
     machine_with(fair(1, 2));
-    launch(on_device(0, "poll_signal"), 1, 32, NULL, false, 0, 0, 0, 0);
+    launch(function_on(0, kernels, "poll_signal"), 1, 32, NULL, false, 0, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     report_says((const char *[]){"polls 0x",
                                  "by kernel poll_signal of device 0, grid 1, by its module's variable signal", NULL});
@@ -107,7 +95,7 @@ START_TEST(variables_count_and_nobody_is_said_where_no_kernel_has_the_address) {
     cu_ptr at = words(16, 0), one = words(2, 0), two = words(2, 0);
     OK(cpu_copy_to_device(one, &at, 8));
     OK(cpu_copy_to_device(two, &one, 8));
-    launch(on_device(0, "poll_deep"), 1, 32, NULL, false, two, 0, 0, 0);
+    launch(function_on(0, kernels, "poll_deep"), 1, 32, NULL, false, two, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     report_says(
         (const char *[]){"could still be written by nobody: no kernel that runs or is to come has an address", NULL});
@@ -118,8 +106,8 @@ START_TEST(a_dependent_says_for_which_kernel_it_waits) {
     machine_with(fair(1, 2));
     cu_ptr at = words(16, 0);
     cu_stream stream = new_stream();
-    launch(on_device(0, "poll"), 1, 32, stream, false, at, 0, 0, 0);
-    launch(on_device(0, "store"), 1, 32, stream, true, at, 0, 0, 0);
+    launch(function_on(0, kernels, "poll"), 1, 32, stream, false, at, 0, 0, 0);
+    launch(function_on(0, kernels, "store"), 1, 32, stream, true, at, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     report_says((const char *[]){"in griddepcontrol.wait", "waits for kernel poll (grid 1): 0 of 1 CTAs done",
                                  "kernel store of device 0, grid 2, by its parameter a (0 of 1 CTAs done", NULL});
@@ -128,7 +116,7 @@ END_TEST
 
 START_TEST(at_a_barrier_it_is_said_who_has_not_come) {
     machine_with(fair(1, 2));
-    launch(on_device(0, "astray"), 1, 96, NULL, false, 0, 0, 0, 0);
+    launch(function_on(0, kernels, "astray"), 1, 96, NULL, false, 0, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     report_says((const char *[]){"deadlock", "at barrier 1 64 of 96 threads have come",
                                  "not here: warps 1 (at barrier 2)", NULL});
@@ -137,7 +125,7 @@ END_TEST
 
 START_TEST(at_an_mbarrier_it_is_said_who_could_still_arrive) {
     machine_with(fair(1, 2));
-    launch(on_device(0, "phase"), 1, 128, NULL, false, 0, 0, 0, 0);
+    launch(function_on(0, kernels, "phase"), 1, 128, NULL, false, 0, 0, 0, 0);
     GIVES(719, cpu_ctx_synchronize());
     report_says((const char *[]){"1 of 1 arrivals to come", "could still arrive, of its CTA: warps 3 (at a barrier)",
                                  "at barrier 2 32 of 64 threads have come", NULL});

@@ -82,11 +82,6 @@ START_TEST(a_pageable_source_is_read_during_the_call_a_pinned_one_when_the_strea
 END_TEST
 
 /* The report must hold every one of the NULL-terminated parts. */
-static void report_says(const char *const *parts) {
-    for (; *parts; parts++)
-        ck_assert_msg(strstr(dcpkcpu_report(), *parts) != NULL, "no \"%s\" in: %s", *parts, dcpkcpu_report());
-}
-
 START_TEST(out_of_bounds_names_distance_and_allocation) {
     machine_with(fair(2, 2));
     on(1);
