@@ -1,6 +1,7 @@
 /* test_all_assemble.c - head counts that fill no tile: mla_query and mla_decode for heads x dcp of public failures
  * (4, 8, 12, 96 heads are no multiples of 16 or 64). Each expands and passes the lint; a spread of them assembles,
- * every head count and every dcp among it. What they compute: test_query.c, test_decode.c. May call: include/dcpk. */
+ * every head count and every dcp among it; the form for Hopper spills nothing. What they compute: test_query.c,
+ * test_decode.c. May call: include/dcpk. */
 #include <dcpk/gen.h>
 
 #include <check.h>
@@ -80,6 +81,16 @@ static void check_grid(const dcpk_image *image, const dcpk_spec *spec, const cha
     if (query) ck_assert_uint_eq(entry.grid[1], (batch + 15) / 16);
 }
 
+/* A stack frame in a loop over key tiles costs half of its speed. */
+static void check_no_spills(const dcpk_image *image, const char *text) {
+    for (uint32_t e = 0; e < dcpk_image_entry_count(image); e++) {
+        dcpk_entry_info entry = {.size = sizeof entry};
+        ck_assert_int_eq(dcpk_image_entry(image, e, &entry, &error), DCPK_OK);
+        ck_assert_msg(entry.local_bytes == 0, "%s: %s has a stack frame of %u bytes", text, entry.name,
+                      entry.local_bytes);
+    }
+}
+
 START_TEST(spread_of_head_counts_assembles) {
     char text[128];
     for (int h = 0; h < HEADS; h++) {
@@ -88,8 +99,32 @@ START_TEST(spread_of_head_counts_assembles) {
         dcpk_image *image;
         ck_assert_msg(dcpk_gen_build(gen, &spec, &image, NULL, &error) == DCPK_OK, "%s: %s", text, error.text);
         check_grid(image, &spec, text);
+        if (spec.pv == DCPK_PV_FP8) check_no_spills(image, text);
         dcpk_image_free(image);
     }
+}
+END_TEST
+
+/* A pair of CTAs of 64 rows each with a box is where registers are scarcest. */
+START_TEST(decode_for_hopper_spills_nothing) {
+    static const char *const specs[] = {
+        "heads=64 dcp=2 batch=4",           "heads=64 dcp=2 q=2 batch=4",
+        "heads=16 dcp=8 batch=64",          "heads=16 dcp=8 q=4 batch=8",
+        "heads=16 dcp=4 batch=1",           "heads=16 dcp=4 batch=8 splits=4",
+        "heads=12 dcp=8 q=2 batch=4",       "heads=16 dcp=8 batch=132",
+        "heads=16 dcp=2 batch=16 page=32",  "heads=8 dcp=2 q=8 batch=8",
+        "heads=128 dcp=1 q=8 batch=16",     "heads=2 dcp=4 batch=4 page=16",
+        "heads=16 dcp=1 batch=64 q=2",      "heads=64 dcp=2 batch=4 watchdog=0",
+        "heads=64 dcp=2 batch=4 checked=1",
+    };
+    char text[128];
+    dcpk_spec spec;
+    dcpk_image *image;
+    snprintf(text, sizeof text, "mla_decode arch=sm_90a pv=fp8 %s", specs[_i]);
+    ck_assert_msg(dcpk_spec_parse(&spec, text, &error) == DCPK_OK, "%s: %s", text, error.text);
+    ck_assert_msg(dcpk_gen_build(gen, &spec, &image, NULL, &error) == DCPK_OK, "%s: %s", text, error.text);
+    check_no_spills(image, text);
+    dcpk_image_free(image);
 }
 END_TEST
 
@@ -100,6 +135,7 @@ int main(void) {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, every_head_count_expands_and_passes_the_lint, 0, FORMS);
     tcase_add_loop_test(tc, spread_of_head_counts_assembles, 0, FORMS);
+    tcase_add_loop_test(tc, decode_for_hopper_spills_nothing, 0, 15);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
