@@ -102,6 +102,7 @@ static void put_nan(struct layer_case *layer, size_t column) {
 
 void whole_make(struct whole *whole, dcpk_gen *gen, const char *text) {
     char words[512], keys[512] = "layer", why[LAYER_SENTENCE], *rest = NULL;
+    if (strstr(text, "pv=") == NULL) strcat(keys, " pv=f16"); /* the fast form has suites of its own */
     dcpk_error error;
     dcpk_error_init(&error);
     memset(whole, 0, sizeof *whole);
