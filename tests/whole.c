@@ -142,7 +142,7 @@ void whole_make(struct whole *whole, dcpk_gen *gen, const char *text) {
 }
 
 void whole_judge(struct whole *whole) {
-    layer_bounds_of(whole->layer, whole->keys.pv == DCPK_PV_FP8, whole->make.sigma, &whole->bounds);
+    layer_bounds_of(whole->layer, layer_run_scores_fp8(whole->run), whole->make.sigma, &whole->bounds);
     ck_assert(layer_judge(whole->run, whole->layer, &whole->bounds, &whole->judged));
 }
 

@@ -25,7 +25,7 @@ static const struct option_row options[] = {
     [OPT_SHARES] = {"shares", 0, NULL,
                     "ranks beyond the GPUs take equal shares of the multiprocessors (green contexts)"},
     [OPT_SIGMA] = {"wide-scores", 0, NULL,
-                   "hardware: scores spread over more than 1.3 (natural logarithm), wider bounds; elsewhere nothing"},
+                   "scores of FP8 tensor cores (hardware, sm_90a) spread over more than 1.3 (natural logarithm): wider bounds"},
     [OPT_OUT] = {"out", 'o', "FILE", "write what the device made as a safetensors file"},
     [OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
 };
@@ -117,7 +117,7 @@ static enum exit_code compare(const struct command_line *line, const struct devi
     dcpk_device_info info = {.size = sizeof info};
     char why[SAFETENSORS_SENTENCE];
     dcpk_device_get_info(layer_run_group(run)->rank[0].device, &info, NULL);
-    layer_bounds_of(layer, strcmp(info.kind, "cuda") == 0, line->values[OPT_SIGMA] != NULL ? 3 : 1.3, &bounds);
+    layer_bounds_of(layer, layer_run_scores_fp8(run), line->values[OPT_SIGMA] != NULL ? 3 : 1.3, &bounds);
     struct replay_rows *file = must(calloc(1, sizeof *file));
     enum exit_code code = EXIT_WORK;
     if (!layer_judge(run, layer, &bounds, &judged)) {
