@@ -56,6 +56,10 @@ static const struct decode_shape decodes[] = {
     {"heads=128 batch=8 q=4 page=32", 4096, 1, 0, ""},    {"heads=16 batch=64 q=1 page=16", 1000, 1, 1, "splits=7"},
     {"heads=12 batch=4 q=1 page=64", 131072, 0, 1, ""},   {"heads=96 batch=64 q=1 page=64", 131072, 0, 0, ""},
     {"heads=128 batch=64 q=1 page=64", 131072, 1, 1, ""},
+    /* the portable form, which is not the default of every device */
+    {"heads=96 batch=16 q=1 page=64", 16384, 1, 0, "pv=f16"},
+    {"heads=16 batch=64 q=1 page=16", 1000, 1, 1, "splits=7 pv=f16"},
+    {"heads=12 batch=4 q=1 page=64", 131072, 0, 1, "pv=f16"},
 };
 
 static uint8_t *make_pool(double mean, uint64_t seed, double *square) {

@@ -26,6 +26,7 @@ static int32_t between(uint64_t *state, int32_t low, int32_t high) {
 static dcpk_spec random_spec(uint64_t *state, char *text, size_t capacity) {
     dcpk_spec spec;
     dcpk_spec_init(&spec, "mla_decode");
+    spec.pv = DCPK_PV_F16; /* the plan of splits is the portable form's */
     spec.q = between(state, 0, 1) ? 1 : between(state, 1, 8);
     spec.dcp = 1 << between(state, 0, 4);
     int32_t most = 1024 / (spec.q * spec.dcp);
@@ -65,18 +66,20 @@ static const struct {
     const char *spec;
     uint64_t bytes;
 } known[] = {
-    {"mla_decode heads=12 batch=1", UINT64_C(256) * 12 * 513 * 4},              /* one tile: at most 256 */
-    {"mla_decode heads=12 dcp=8 batch=64", 0},                                  /* 64 requests of 3 tiles: 264 / 192 */
-    {"mla_decode heads=16 batch=64", UINT64_C(64) * 4 * 16 * 513 * 4},          /* 264 / 64 */
-    {"mla_decode heads=17 batch=64", UINT64_C(64) * 4 * 17 * 513 * 4},          /* one tile of 32 */
-    {"mla_decode heads=33 batch=64", UINT64_C(64) * 2 * 33 * 513 * 4},          /* two */
-    {"mla_decode heads=12 dcp=8 batch=4", UINT64_C(4) * 22 * 96 * 513 * 4},     /* 264 / (4 * 3) */
-    {"mla_decode heads=12 dcp=2 batch=8 q=4", UINT64_C(2) * 44 * 96 * 513 * 4}, /* 264 / (2 * 3) */
-    {"mla_decode heads=1 batch=1 sms=1024", UINT64_C(256) * 513 * 4},           /* at most 256 */
-    {"mla_decode heads=1 batch=1 sms=9 reserve=7", UINT64_C(4) * 513 * 4},      /* reserved ones take no part */
-    {"mla_decode heads=16 batch=512 splits=256", UINT64_C(512) * 256 * 16 * 513 * 4}, /* passes 2^32 */
-    {"mla_decode heads=16 batch=512 splits=1", 0},
+    {"mla_decode pv=f16 heads=12 batch=1", UINT64_C(256) * 12 * 513 * 4},              /* one tile: at most 256 */
+    {"mla_decode pv=f16 heads=12 dcp=8 batch=64", 0},                                  /* 64 requests of 3 tiles: 264 / 192 */
+    {"mla_decode pv=f16 heads=16 batch=64", UINT64_C(64) * 4 * 16 * 513 * 4},          /* 264 / 64 */
+    {"mla_decode pv=f16 heads=17 batch=64", UINT64_C(64) * 4 * 17 * 513 * 4},          /* one tile of 32 */
+    {"mla_decode pv=f16 heads=33 batch=64", UINT64_C(64) * 2 * 33 * 513 * 4},          /* two */
+    {"mla_decode pv=f16 heads=12 dcp=8 batch=4", UINT64_C(4) * 22 * 96 * 513 * 4},     /* 264 / (4 * 3) */
+    {"mla_decode pv=f16 heads=12 dcp=2 batch=8 q=4", UINT64_C(2) * 44 * 96 * 513 * 4}, /* 264 / (2 * 3) */
+    {"mla_decode pv=f16 heads=1 batch=1 sms=1024", UINT64_C(256) * 513 * 4},           /* at most 256 */
+    {"mla_decode pv=f16 heads=1 batch=1 sms=9 reserve=7", UINT64_C(4) * 513 * 4},      /* reserved ones take no part */
+    {"mla_decode pv=f16 heads=16 batch=512 splits=256", UINT64_C(512) * 256 * 16 * 513 * 4}, /* passes 2^32 */
+    {"mla_decode pv=f16 heads=16 batch=512 splits=1", 0},
     /* pv=fp8: F16 rows, and LSEs of the request's rows, or of two a column; a column for every multiprocessor */
+    {"mla_decode heads=16 batch=1", UINT64_C(132) * (16 * 1024 + 264 * 4)},                       /* the default there */
+    {"mla_decode arch=sm_90 heads=16 batch=64", UINT64_C(64) * 4 * 16 * 513 * 4},                 /* and elsewhere */
     {"mla_decode arch=sm_90a pv=fp8 heads=16 batch=1", UINT64_C(132) * (16 * 1024 + 264 * 4)},
     {"mla_decode arch=sm_90a pv=fp8 heads=13 batch=1 sms=6", UINT64_C(6) * (16 * 1024 + 16 * 4)}, /* rows in eights */
     {"mla_decode arch=sm_90a pv=fp8 heads=64 batch=131", UINT64_C(132) * (64 * 1024 + 264 * 4)},
@@ -175,9 +178,9 @@ START_TEST(image_grid_has_the_planned_splits) {
     dcpk_gen_options options = {.size = sizeof options, .template_path = "templates", .cache_dir = ""};
     dcpk_gen *gen;
     ck_assert_msg(dcpk_gen_open(&options, &gen, &error) == DCPK_OK, "%s", error.text);
-    static const char *const specs[] = {"mla_decode heads=12 batch=1", "mla_decode heads=12 dcp=8 batch=4",
-                                        "mla_decode heads=12 dcp=2 batch=8 q=4", "mla_decode heads=12 dcp=8 batch=64",
-                                        "mla_decode heads=3 batch=5 splits=7"};
+    static const char *const specs[] = {"mla_decode pv=f16 heads=12 batch=1", "mla_decode pv=f16 heads=12 dcp=8 batch=4",
+                                        "mla_decode pv=f16 heads=12 dcp=2 batch=8 q=4", "mla_decode pv=f16 heads=12 dcp=8 batch=64",
+                                        "mla_decode pv=f16 heads=3 batch=5 splits=7"};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         dcpk_spec spec;
         dcpk_image *image;
