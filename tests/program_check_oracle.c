@@ -52,9 +52,12 @@ struct decode_shape {
     const char *more; /* keys of mla_decode alone */
 };
 static const struct decode_shape decodes[] = {
-    {"heads=12 batch=1 q=1 page=64", 2048, 0, 0, ""},     {"heads=96 batch=16 q=1 page=64", 16384, 1, 0, ""},
-    {"heads=128 batch=8 q=4 page=32", 4096, 1, 0, ""},    {"heads=16 batch=64 q=1 page=16", 1000, 1, 1, "splits=7"},
-    {"heads=12 batch=4 q=1 page=64", 131072, 0, 1, ""},   {"heads=96 batch=64 q=1 page=64", 131072, 0, 0, ""},
+    {"heads=12 batch=1 q=1 page=64", 2048, 0, 0, ""},
+    {"heads=96 batch=16 q=1 page=64", 16384, 1, 0, ""},
+    {"heads=128 batch=8 q=4 page=32", 4096, 1, 0, ""},
+    {"heads=16 batch=64 q=1 page=16", 1000, 1, 1, "splits=7"},
+    {"heads=12 batch=4 q=1 page=64", 131072, 0, 1, ""},
+    {"heads=96 batch=64 q=1 page=64", 131072, 0, 0, ""},
     {"heads=128 batch=64 q=1 page=64", 131072, 1, 1, ""},
     /* the portable form, which is not the default of every device */
     {"heads=96 batch=16 q=1 page=64", 16384, 1, 0, "pv=f16"},

@@ -172,7 +172,8 @@ START_TEST(a_pack_serves_where_nothing_assembles) {
     setenv("DCPK_AOT_PATH", "some.dcpk", 1);
     sh(NO_TOOLCHAIN "$dcpk " SERVE " --dcp 2 --batch 1");
     expect_code(0);
-    expect_in(last.out, "batch 1   yes   mla_query (pack, poll=1), mla_decode (pack, pv=fp8), dcp_value (pack, split=0)");
+    expect_in(last.out,
+              "batch 1   yes   mla_query (pack, poll=1), mla_decode (pack, pv=fp8), dcp_value (pack, split=0)");
     expect_in(last.out, "note: nothing here assembles PTX: ");
     ck_assert_ptr_null(strstr(last.out, "another version"));
     sh("DCPK_JIT=never $dcpk " SERVE " --dcp 2 --batch 1");
@@ -232,7 +233,8 @@ START_TEST(a_warm_cache_serves_where_nothing_may_be_compiled) {
     if (!doctor_machine_builds()) return;
     sh("$dcpk aot --model kimi-k3 --tp 8 --batch 1 --form fused -o some.dcpk && DCPK_JIT=never $dcpk " SERVE);
     expect_code(0);
-    expect_in(last.out, "batch 1   yes   mla_query (cache, poll=0), mla_decode (cache, pv=fp8), dcp_value (cache, split=0)");
+    expect_in(last.out,
+              "batch 1   yes   mla_query (cache, poll=0), mla_decode (cache, pv=fp8), dcp_value (cache, split=0)");
     sh("$dcpk " SERVE " --batch 1,2");
     expect_code(0);
     expect_in(last.out, "batch 1   yes   mla_query (cache, ");
