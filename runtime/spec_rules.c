@@ -109,6 +109,8 @@ static void derive(dcpk_spec *s, int32_t dcp) {
     if (dcp > 1 && dcpk_spec_takes(s->kernel, "cap") && s->cap == DCPK_UNSET) s->cap = s->batch > 64 ? s->batch : 64;
     if (dcp > 1 && dcpk_spec_takes(s->kernel, "qh") && s->qh == DCPK_UNSET) s->qh = dcp * s->heads;
     if (dcpk_spec_takes(s->kernel, "split") && s->split == DCPK_UNSET) s->split = dcp > 1 && !resident(s);
+    if (dcpk_spec_takes(s->kernel, "pv") && s->pv == DCPK_UNSET)
+        s->pv = strcmp(s->arch, "sm_90a") == 0 ? DCPK_PV_FP8 : DCPK_PV_F16;
     if (dcpk_spec_takes(s->kernel, "poll") && s->poll == DCPK_UNSET) s->poll = dcp > 1 && resident(s);
 }
 

@@ -32,6 +32,9 @@ static inline dcpk_status make(void *self, const dcpk_spec *spec, dcpk_image **o
         entry[0].resident = spec->poll == 1;
     } else if (strcmp(spec->kernel, "mla_decode") == 0 && spec->splits == 1) {
         entry[0] = stand_in_entry("dcpk_mla_decode", boxed ? "kv_cache rows rows_lse q_box" : "query kv_cache rows");
+    } else if (strcmp(spec->kernel, "mla_decode") == 0 && spec->splits == 0 && spec->pv == DCPK_PV_FP8) {
+        entry[0] = stand_in_entry("dcpk_mla_decode", boxed ? "kv_cache workspace q_box" : "kv_cache workspace");
+        entry[0].resident = 1; /* its CTAs meet */
     } else if (strcmp(spec->kernel, "mla_decode") == 0) {
         entry[0] = stand_in_entry("dcpk_mla_decode_split", boxed ? "kv_cache workspace q_box" : "kv_cache workspace");
         entry[1] = stand_in_entry("dcpk_mla_decode_reduce", "workspace rows rows_lse");

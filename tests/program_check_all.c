@@ -86,7 +86,8 @@ static void random_attention(uint64_t *state, dcpk_spec *spec) {
     if (between(state, 0, 1)) set(spec, "page", page);
     if (between(state, 0, 1)) set(spec, "interleave", between(state, 0, 9) ? 1 << between(state, 0, 4) : 48);
     if (between(state, 0, 1)) set(spec, "splits", between(state, 0, 2) ? between(state, 1, 8) : between(state, 0, 256));
-    if (between(state, 0, 15) == 0) set_word(spec, "pv=fp8");
+    int pv = between(state, 0, 15);
+    if (pv < 8) set_word(spec, pv == 0 ? "pv=fp8" : "pv=f16");
     if (between(state, 0, 1)) set_word(spec, between(state, 0, 1) ? "rope=half" : "rope=interleaved");
     if (between(state, 0, 2) == 0) set(spec, "q_lora", between(state, 0, 2) ? 0 : 1536);
     if (between(state, 0, 2) == 0) set(spec, "poll", between(state, 0, 2) == 0);

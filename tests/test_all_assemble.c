@@ -15,8 +15,9 @@ enum { FORMS = 3, HEADS = sizeof heads / sizeof heads[0], DCPS = sizeof dcps / s
 /* What goes with them: one group of keys a kernel and turn. */
 static const char *const forms[FORMS][4] = {
     {"batch=17", "batch=16 rope=half store_qc=1", "batch=64 rope=interleaved q_lora=0", "batch=1 page=16"},
-    {"batch=17 splits=1", "batch=1", "batch=64 page=16 interleave=16", "batch=16 splits=5 page=32"},
-    {"batch=17 splits=1 pv=fp8", "batch=1 pv=fp8", "batch=64 page=16 pv=fp8", "batch=16 splits=5 page=32 pv=fp8"},
+    {"batch=17 splits=1 pv=f16", "batch=1 pv=f16", "batch=64 page=16 interleave=16 pv=f16",
+     "batch=16 splits=5 page=32 pv=f16"},
+    {"batch=17 splits=1", "batch=1", "batch=64 page=16", "batch=16 splits=5 page=32 pv=fp8"},
 };
 static const char *const kernels[FORMS] = {"mla_query", "mla_decode", "mla_decode"};
 

@@ -13,8 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A CTA of the default decode holds 227 KB that the CPU device gives out anew: fewer of them are as good here. */
+#define FEW "DCPK_CPU_SMS=24 "
 #define RUN "$dcpk run --json heads=2 dcp=2 context=1,9,70 steps=3 "
-#define SMALL "$dcpk run --json heads=1 dcp=2 context=3 steps=1 "
+#define SMALL_RUN "$dcpk run --json heads=1 dcp=2 context=3 steps=1 "
+#define SMALL FEW SMALL_RUN
 
 /* ---- run ---------------------------------------------------------------------------------------- */
 
@@ -62,10 +65,42 @@ START_TEST(run_compares_everything_and_a_second_run_starts_no_compiler) {
 }
 END_TEST
 
+/* The row of the last run's JSON whose kernel is mla_decode: what its spec says, and by what it was judged. */
+static void expect_decode(const char *words, double bound) {
+    json_t *run = shell_json(), *row;
+    size_t i, found = 0;
+    ck_assert(json_is_true(json_object_get(run, "ok")));
+    json_array_foreach(json_object_get(run, "kernels"), i, row) {
+        if (strcmp(json_string_value(json_object_get(row, "kernel")), "mla_decode") != 0) continue;
+        ck_assert_ptr_nonnull(strstr(json_string_value(json_object_get(row, "spec")), words));
+        ck_assert_double_eq(json_number_value(json_object_get(row, "relative_bound")), bound);
+        found++;
+    }
+    ck_assert_uint_eq(found, 1);
+    json_decref(run);
+}
+
+/* Where wgmma is, the fast form, by FP8 tensor cores' bounds; elsewhere, or when asked for, the portable one. */
+START_TEST(defaults_are_the_fast_form_for_hopper_and_right) {
+    sh(FEW "$dcpk run --json");
+    expect_code(0);
+    expect_decode("splits=2 pv=fp8", 0x1p-4); /* contexts from 1 on: few weights */
+    sh(FEW "$dcpk run --json heads=2 dcp=2 context=300 steps=1");
+    expect_code(0);
+    expect_decode("splits=auto pv=fp8", 2e-2);
+    sh(FEW "$dcpk run --json heads=2 dcp=2 context=300 steps=1 pv=f16");
+    expect_code(0);
+    expect_decode("splits=auto pv=f16", 6e-3);
+    sh(FEW "$dcpk run --json heads=2 dcp=2 context=300 steps=1 arch=sm_90");
+    expect_code(0);
+    expect_decode("splits=auto pv=f16", 6e-3);
+}
+END_TEST
+
 START_TEST(one_flipped_bit_of_any_input_is_code_1) {
     static const char *const inputs[] = {"", "=cache", "=qkv", "=gate", "=weight", "=table"};
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
-        sh(RUN "--form fused --inject%s", inputs[i]);
+        sh(FEW RUN "--form fused --inject%s", inputs[i]);
         ck_assert_msg(last.code == 1, "--inject%s: exit code %d\n%s%s", inputs[i], last.code, last.out, last.err);
         json_t *run = shell_json();
         ck_assert(json_is_false(json_object_get(run, "ok")));
@@ -103,7 +138,7 @@ START_TEST(run_obeys_the_environment_where_words_say_nothing) {
     expect_failure(2, "device 7");
     sh("DCPK_CPU_DEVICES=2 " SMALL);
     expect_code(0);
-    sh("DCPK_CPU_SMS=3 " SMALL);
+    sh("DCPK_CPU_SMS=3 " SMALL_RUN);
     expect_code(0);
     expect_in(last.out, " sms=3 ");
     sh("DCPK_CPU_SMS=3 DCPK_LOG= $dcpk run --json heads=4 dcp=2 batch=1 split=0 sms=132");
@@ -112,7 +147,7 @@ START_TEST(run_obeys_the_environment_where_words_say_nothing) {
 END_TEST
 
 START_TEST(shares_of_a_gpu_are_refused_on_the_cpu_device_and_beside_event_ordered) {
-    sh("$dcpk run heads=1 dcp=1 context=2 steps=1 --save case >/dev/null");
+    sh(FEW "$dcpk run heads=1 dcp=1 context=2 steps=1 --save case >/dev/null");
     expect_code(0);
     static const char *const commands[] = {SMALL, "$dcpk replay case "};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
@@ -125,9 +160,9 @@ START_TEST(shares_of_a_gpu_are_refused_on_the_cpu_device_and_beside_event_ordere
 END_TEST
 
 START_TEST(every_key_that_run_takes_works) {
-    static const char *const words[] = {
-        "watchdog=0", "lineinfo=1",       "checked=1", "parity=arg", "split=1", "page=16", "interleave=4",
-        "splits=3",   "rope=interleaved", "q_lora=0",  "poll=0",     "gate=0",  "qh=5",    "cap=80"};
+    static const char *const words[] = {"watchdog=0", "lineinfo=1",   "checked=1", "parity=arg",       "split=1",
+                                        "page=16",    "interleave=4", "splits=3",  "rope=interleaved", "q_lora=0",
+                                        "poll=0",     "gate=0",       "qh=5",      "cap=80",           "pv=f16"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         sh(SMALL "--form cycle %s", words[i]);
         expect_code(0);
@@ -142,7 +177,7 @@ START_TEST(every_preset_runs_end_to_end) {
     sh("$dcpk ls models | wc -l");
     ck_assert_int_eq(atoi(last.out), 1 + (int)(sizeof models / sizeof models[0]));
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
-        sh("$dcpk run model=%s dcp=2 context=3,70", models[i]);
+        sh(FEW "$dcpk run model=%s dcp=2 context=3,70", models[i]);
         expect_code(0);
         expect_in(last.out, "good");
     }
@@ -162,7 +197,7 @@ START_TEST(an_injected_fault_shows_or_is_refused) {
                                           "--inject=cache q=4 context=4", "--form pushed --inject=qkv context=3",
                                           "--inject=weight context=0",    "--inject=gate gate=0 context=3"};
     for (size_t i = 0; i < sizeof shows / sizeof shows[0]; i++) {
-        sh("$dcpk run heads=2 dcp=2 steps=1 %s", shows[i]);
+        sh(FEW "$dcpk run heads=2 dcp=2 steps=1 %s", shows[i]);
         expect_failure(1, "run: out of bounds: ");
     }
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
@@ -219,20 +254,21 @@ static void damage(const char *name, const char *tensor, uint64_t at, int bit) {
     close(fd);
 }
 
-#define CASE "$dcpk run heads=2 dcp=2 context=6,70,0 q=2 steps=2 rope=half --save case >/dev/null"
+#define CASE FEW "$dcpk run heads=2 dcp=2 context=6,70,0 q=2 steps=2 rope=half --save case >/dev/null"
 enum { ALL = 4, OWN = 2, BATCH = 6 }; /* heads of all ranks, of one; rows */
 
 START_TEST(a_saved_step_replays) {
-    sh(CASE " && $dcpk replay case --json");
+    sh(CASE " && " FEW "$dcpk replay case --json");
     expect_code(0);
     json_t *replay = shell_json();
     ck_assert(json_is_true(json_object_get(replay, "ok")));
     ck_assert_uint_eq(json_array_size(json_object_get(replay, "tensors")), 7 + 1 + 2 * 4);
     json_decref(replay);
-    sh("$dcpk replay case --schedule random --seed 5");
+    sh(FEW "$dcpk replay case --schedule random --seed 5");
     expect_code(0);
     expect_in(last.out, "random");
-    sh("$dcpk replay case --out out >/dev/null && $dcpk replay case --out again >/dev/null && cmp out again");
+    sh(FEW "$dcpk replay case --out out >/dev/null && " FEW
+           "$dcpk replay case --out again >/dev/null && cmp out again");
     expect_code(0);
     struct safetensors file;
     char path[256], why[SAFETENSORS_SENTENCE];
@@ -260,7 +296,7 @@ START_TEST(replay_names_the_first_tensor_rank_row_and_head_that_differ) {
     sh(CASE);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         damage("case", rows[i].tensor, rows[i].at, rows[i].bit);
-        sh("$dcpk replay case");
+        sh(FEW "$dcpk replay case");
         expect_failure(1, rows[i].said[0]);
         expect_in(last.err, rows[i].said[1]);
         expect_in(last.out, "OUT OF BOUNDS");
@@ -268,11 +304,11 @@ START_TEST(replay_names_the_first_tensor_rank_row_and_head_that_differ) {
     }
     /* One value of a row with its sign flipped, in a row of few keys. */
     damage("case", "rank0.rows", ((0 * ALL + 1) * 512 + 40) * 2 + 1, 7);
-    sh("$dcpk replay case");
+    sh(FEW "$dcpk replay case");
     expect_failure(1, "rank0.rows: row 0 head 1 latent 40: ");
     damage("case", "rank0.rows", ((0 * ALL + 1) * 512 + 40) * 2 + 1, 7);
     damage("case", "rank0.kv_b", 200 * 512 * 2 + 1, 6); /* an input: the file's output no longer follows from it */
-    sh("$dcpk replay case");
+    sh(FEW "$dcpk replay case");
     expect_failure(1, "against the file: rank0.output: ");
 }
 END_TEST
@@ -309,13 +345,13 @@ START_TEST(a_file_that_is_no_case_is_code_2_and_says_why) {
 END_TEST
 
 START_TEST(save_writes_a_whole_file_or_none) {
-    sh("$dcpk run heads=1 dcp=1 context=2 steps=1 --save nowhere/case >/dev/null");
+    sh(FEW "$dcpk run heads=1 dcp=1 context=2 steps=1 --save nowhere/case >/dev/null");
     expect_failure(1, "nowhere/case");
-    sh("$dcpk run heads=1 dcp=1 context=2 steps=1 --save /dev/full >/dev/null");
+    sh(FEW "$dcpk run heads=1 dcp=1 context=2 steps=1 --save /dev/full >/dev/null");
     expect_failure(1, "--save");
-    sh("$dcpk run heads=1 dcp=1 context=2 steps=1 --save one >/dev/null && $dcpk replay one");
+    sh(FEW "$dcpk run heads=1 dcp=1 context=2 steps=1 --save one >/dev/null && " FEW "$dcpk replay one");
     expect_code(0);
-    sh("$dcpk run heads=1 dcp=1 context=2 steps=1 --save two >/dev/null && cmp one two");
+    sh(FEW "$dcpk run heads=1 dcp=1 context=2 steps=1 --save two >/dev/null && cmp one two");
     expect_code(0);
     sh("$dcpk replay one --out nowhere/out >/dev/null");
     expect_failure(1, "nowhere/out");
@@ -328,6 +364,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, shell_setup, shell_teardown);
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, run_compares_everything_and_a_second_run_starts_no_compiler);
+    tcase_add_test(tests, defaults_are_the_fast_form_for_hopper_and_right);
     tcase_add_test(tests, one_flipped_bit_of_any_input_is_code_1);
     tcase_add_test(tests, run_obeys_the_environment_where_words_say_nothing);
     tcase_add_test(tests, shares_of_a_gpu_are_refused_on_the_cpu_device_and_beside_event_ordered);

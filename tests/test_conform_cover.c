@@ -81,7 +81,7 @@ static const char *const keys[][7] = {
     {"", "page=16", "page=32"},
     {"", "interleave=16", "interleave=4"},
     {"", "splits=1", "splits=2", "splits=5", "splits=16"},
-    {"", "pv=fp8"},
+    {"", "pv=f16"},
     {"", "gate=0"},
     {"", "rope=half", "rope=interleaved"},
     {"", "q_lora=0"},

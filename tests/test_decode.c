@@ -1,4 +1,4 @@
-/* test_decode.c - mla_decode at dcp = 1 against the FP64 reference in both forms: rows, LSE, bounds, poison.
+/* test_decode.c - mla_decode, portable, at dcp = 1 against the FP64 reference in both forms: rows, LSE, bounds, poison.
  * Judges: tools/reference_layer.h. May call: tests/exchange.h, the runtime. */
 #include <tests/exchange.h>
 
@@ -130,7 +130,7 @@ START_TEST(decode_is_right_at_dcp_1) {
     dcpk_error error;
     dcpk_error_init(&error);
     random_seed(&random, 11 + (uint64_t)_i);
-    snprintf(text, sizeof text, "mla_decode %s", shape->keys);
+    snprintf(text, sizeof text, "mla_decode pv=f16 %s", shape->keys);
     MUST(dcpk_spec_parse(&run.spec, text, &error));
     MUST(dcpk_spec_resolve(&run.spec, &error));
     make(&run, shape, &random);

@@ -21,11 +21,11 @@ static const struct {
 } served[] = {
     {"devices=2", "--dcp 2 --batch 1", 0, "serve kimi-k3 tp=8 dcp=2 q=1: yes (cuda, arch=sm_90a, 132 multiprocessors)"},
     {"devices=2", "--dcp 2 --batch 1", 0,
-     "batch 1   yes   mla_query (build, poll=1), mla_decode (build), dcp_value "
+     "batch 1   yes   mla_query (build, poll=1), mla_decode (build, pv=fp8), dcp_value "
      "(build, split=0)"},
     {"devices=2", "--dcp 2 --batch 200", 0,
      "batch 200 yes   mla_query (build, poll=0), query_wait (build), mla_decode "
-     "(build), dcp_value (build, split=1)"},
+     "(build, pv=fp8), dcp_value (build, split=1)"},
     {"devices=2 sms=8", "--dcp 2 --batch 1", 0, "(build, poll=0), query_wait (build)"}, /* 12 CTAs, 8 multiprocessors */
     {"devices=1", "--dcp 1 --batch 4", 0, "serve kimi-k3 tp=8 dcp=1 q=1: yes"},
     {"devices=2", "--dcp 2 --q 2 --batch 3", 1, "problem: mla_query: q must divide batch (a request has q rows)"},
@@ -40,6 +40,7 @@ static const struct {
      "install a driver of CUDA 12.4 or newer"},
     {"devices=2 major=8", "--dcp 2", 1, "problem: no architecture of 'dcpk ls arch' runs on Fake 0 (capability 8.0)"},
     {"devices=2 major=10", "--dcp 2", 0, "yes (cuda, arch=sm_100a, 132 multiprocessors)"},
+    {"devices=2 major=10", "--dcp 2", 0, "mla_decode (build, pv=f16)"}, /* wgmma is sm_90a's alone */
     {"devices=2 major=12 minor=5", "--dcp 1", 0, "yes (cuda, arch=sm_120, 132 multiprocessors)"},
     {"devices=0", "--dcp 2", 0, "serve kimi-k3 tp=8 dcp=2 q=1: yes (cpu, arch=sm_90a, 132 multiprocessors)"},
 };
@@ -171,7 +172,8 @@ START_TEST(a_pack_serves_where_nothing_assembles) {
     setenv("DCPK_AOT_PATH", "some.dcpk", 1);
     sh(NO_TOOLCHAIN "$dcpk " SERVE " --dcp 2 --batch 1");
     expect_code(0);
-    expect_in(last.out, "batch 1   yes   mla_query (pack, poll=1), mla_decode (pack), dcp_value (pack, split=0)");
+    expect_in(last.out,
+              "batch 1   yes   mla_query (pack, poll=1), mla_decode (pack, pv=fp8), dcp_value (pack, split=0)");
     expect_in(last.out, "note: nothing here assembles PTX: ");
     ck_assert_ptr_null(strstr(last.out, "another version"));
     sh("DCPK_JIT=never $dcpk " SERVE " --dcp 2 --batch 1");
@@ -231,7 +233,8 @@ START_TEST(a_warm_cache_serves_where_nothing_may_be_compiled) {
     if (!doctor_machine_builds()) return;
     sh("$dcpk aot --model kimi-k3 --tp 8 --batch 1 --form fused -o some.dcpk && DCPK_JIT=never $dcpk " SERVE);
     expect_code(0);
-    expect_in(last.out, "batch 1   yes   mla_query (cache, poll=0), mla_decode (cache), dcp_value (cache, split=0)");
+    expect_in(last.out,
+              "batch 1   yes   mla_query (cache, poll=0), mla_decode (cache, pv=fp8), dcp_value (cache, split=0)");
     sh("$dcpk " SERVE " --batch 1,2");
     expect_code(0);
     expect_in(last.out, "batch 1   yes   mla_query (cache, ");

@@ -71,7 +71,7 @@ static struct whole *open_layer(dcpk_gen **gen, const char *text, bool late) {
 }
 
 static void judge_and_close(struct whole *whole, dcpk_gen *gen) {
-    layer_bounds_of(whole->layer, on_gpu() || whole->keys.pv == DCPK_PV_FP8, whole->make.sigma, &whole->bounds);
+    layer_bounds_of(whole->layer, layer_run_scores_fp8(whole->run), whole->make.sigma, &whole->bounds);
     ck_assert(layer_judge(whole->run, whole->layer, &whole->bounds, &whole->judged));
     ck_assert_msg(whole->judged.wrong == 0, "%s: %llu wrong: %s", whole->text, (unsigned long long)whole->judged.wrong,
                   whole->judged.first);

@@ -123,10 +123,10 @@ START_TEST(inputs_fit_every_kernel_that_is_timed) {
                                         "mla_query heads=2 batch=4 rope=interleaved",
                                         "dcp_value heads=2 batch=4",
                                         "dcp_value heads=2 batch=4 gate=0",
-                                        "mla_decode heads=2 batch=4 splits=1",
-                                        "mla_decode heads=20 batch=8 q=2 splits=3 page=16"};
-    static const char *const shared[] = {"mla_decode heads=2 batch=4 dcp=2 splits=2",
-                                         "mla_decode heads=1 batch=8 q=2 dcp=2 splits=1 page=32 interleave=16"};
+                                        "mla_decode heads=2 batch=4", /* its workspace is armed */
+                                        "mla_decode heads=20 batch=8 q=2 splits=3 page=16 pv=f16"};
+    static const char *const shared[] = {"mla_decode heads=2 batch=4 dcp=2 splits=2 pv=f16",
+                                         "mla_decode heads=1 batch=8 q=2 dcp=2 splits=1 page=32 interleave=16 pv=f16"};
     for (int dcp = 1; dcp <= 2; dcp++) {
         struct rank_group_options options = {.device = "cpu", .dcp = dcp, .multicast = -1, .pdl = -1};
         struct rank_group group;

@@ -190,7 +190,7 @@ START_TEST(layer_that_the_driver_keeps_can_be_closed_again) {
     connect_pair();
     long failures = 0;
     for (long n = 1;; n++) {
-        const char *keys = "heads=2 dcp=2 batch=4 split=1 poll=0";
+        const char *keys = "heads=2 dcp=2 batch=4 split=1 poll=0 pv=f16"; /* no workspace to arm */
         dcpk_layer *layer = _i == 0 ? layer_of(keys, boxes[0]) : fused_of(keys, boxes[0]);
         fake.state->fail_at = n;
         fake.state->fail_with = DRIVER_NOT_READY;

@@ -217,7 +217,8 @@ START_TEST(layer_says_the_workspace_of_its_decode) {
         {"heads=2 dcp=2 batch=4 splits=3", 4 * 3 * 4 * 513 * 4},
         {"heads=2 dcp=2 batch=4 q=2 splits=3", 2 * 3 * 8 * 513 * 4},
         {"heads=2 dcp=2 batch=4 splits=1", 0},
-        {"heads=2 dcp=2 batch=4 sms=10", 4 * 5 * 4 * 513 * 4}, /* 2 * 10 / (4 requests * 1 tile) */
+        {"heads=2 dcp=2 batch=4 sms=10 pv=f16", 4 * 5 * 4 * 513 * 4}, /* 2 * 10 / (4 requests * 1 tile) */
+        {"heads=2 dcp=2 batch=4 sms=10", 10 * (8 * 1024 + 20 * 4)},   /* 10 columns of 8 rows (4, in eights) */
     };
     connect_pair();
     uint64_t bytes = 1;
@@ -234,6 +235,38 @@ START_TEST(layer_says_the_workspace_of_its_decode) {
     ck_assert_int_eq(dcpk_layer_workspace(layer, NULL, &error), DCPK_E_ARG);
     close_layer(layer);
     ck_assert_int_eq(dcpk_layer_workspace(NULL, &bytes, &error), DCPK_E_ARG);
+}
+END_TEST
+
+/* What a user gets by default on sm_90a: a decode whose CTAs meet, in memory that says no sum of another launch. */
+START_TEST(default_decode_is_refused_until_its_workspace_is_armed) {
+    connect_pair();
+    dcpk_layer *layer = fused_of("heads=2 dcp=2 batch=4", boxes[0]);
+    dcpk_args ready = args;
+    uint64_t bytes;
+    ck_assert_int_eq(dcpk_layer_workspace(layer, &bytes, &error), DCPK_OK);
+    ck_assert_uint_gt(bytes, 0);
+    ck_assert_int_eq(dcpk_mem_alloc(devices[0], bytes, &ready.workspace, &error), DCPK_OK);
+    ck_assert_int_eq(dcpk_layer_step(layer, &ready, NULL, 0, &error), DCPK_E_ARG);
+    assert_text("are not armed on this device (never, or not since a kernel with splits of its own used them): call "
+                "dcpk_workspace_arm once, before the first launch");
+    ck_assert_int_eq(fake.state->launches, 0);
+    ck_assert_int_eq(dcpk_workspace_arm(devices[0], ready.workspace, bytes, &error), DCPK_OK);
+    for (int step = 0; step < 2; step++)
+        ck_assert_msg(dcpk_layer_step(layer, &ready, NULL, 0, &error) == DCPK_OK, "%s", error.text);
+    ck_assert_int_eq(fake.state->launches, 2 * 3);
+    close_layer(layer);
+    ck_assert_int_eq(dcpk_mem_free(devices[0], ready.workspace, &error), DCPK_OK);
+}
+END_TEST
+
+/* The portable form, the default elsewhere, adds its splits up in a kernel of its own. */
+START_TEST(portable_decode_asks_for_no_arming) {
+    connect_pair();
+    dcpk_layer *layer = fused_of("heads=2 dcp=2 batch=4 pv=f16", boxes[0]);
+    ck_assert_msg(dcpk_layer_step(layer, &args, NULL, 0, &error) == DCPK_OK, "%s", error.text);
+    assert_launch(1, "dcpk_mla_decode_split", 1);
+    close_layer(layer);
 }
 END_TEST
 
@@ -254,6 +287,8 @@ int main(void) {
     tcase_add_test(tests, polling_front_that_the_device_cannot_hold_names_the_spec_that_fits);
     tcase_add_test(tests, fused_kernel_that_cannot_be_had_gives_no_layer);
     tcase_add_test(tests, layer_says_the_workspace_of_its_decode);
+    tcase_add_test(tests, default_decode_is_refused_until_its_workspace_is_armed);
+    tcase_add_test(tests, portable_decode_asks_for_no_arming);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

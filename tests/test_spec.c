@@ -2,6 +2,7 @@
 #include "runtime/error.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,10 +49,31 @@ START_TEST(defaults_are_those_of_the_contract) {
         "lineinfo=0");
     ck_assert_str_eq(canonical("mla_decode heads=12 batch=5"),
                      "mla_decode arch=sm_90a heads=12 dcp=1 batch=5 q=1 sms=132 reserve=0 page=64 interleave=1 "
-                     "splits=auto pv=f16 parity=device watchdog=1 checked=0 lineinfo=0");
+                     "splits=auto pv=fp8 parity=device watchdog=1 checked=0 lineinfo=0");
     ck_assert_str_eq(canonical("dcp_value heads=12 batch=17 dcp=2"),
                      "dcp_value arch=sm_90a heads=12 dcp=2 batch=17 q=1 cap=64 qh=24 sms=132 reserve=0 split=0 gate=1 "
                      "parity=device watchdog=1 checked=0 lineinfo=0");
+}
+END_TEST
+
+/* What is exact to the contract's tolerances, and the faster of that: wgmma where there is one. */
+START_TEST(the_fast_form_of_mla_decode_is_the_default_where_it_runs_and_nowhere_else) {
+    dcpk_arch_info arch = {.size = sizeof arch};
+    char text[128];
+    dcpk_spec spec;
+    for (uint32_t i = 0; dcpk_arch_at(i, &arch); i++) {
+        bool fast = strcmp(arch.name, "sm_90a") == 0;
+        snprintf(text, sizeof text, "mla_decode heads=12 batch=5 arch=%s", arch.name);
+        ck_assert_int_eq(resolve(text, &spec), DCPK_OK);
+        ck_assert_msg(spec.pv == (fast ? DCPK_PV_FP8 : DCPK_PV_F16), "%s: pv=%d", text, spec.pv);
+        strcat(text, " pv=f16"); /* what is said, wins */
+        ck_assert_int_eq(resolve(text, &spec), DCPK_OK);
+        ck_assert_int_eq(spec.pv, DCPK_PV_F16);
+        snprintf(text, sizeof text, "mla_decode heads=12 batch=5 pv=fp8 arch=%s", arch.name);
+        ck_assert_int_eq(resolve(text, &spec), fast ? DCPK_OK : DCPK_E_SPEC);
+        ck_assert(fast || strstr(why.text, "use pv=f16") != NULL);
+    }
+    ck_assert_str_eq(canonical("dcp_value heads=12 batch=5"), canonical("dcp_value heads=12 batch=5 arch=sm_90a"));
 }
 END_TEST
 
@@ -398,6 +420,7 @@ int main(void) {
     Suite *suite = suite_create("spec");
     TCase *specs = tcase_create("specs"), *base = tcase_create("base");
     tcase_add_test(specs, defaults_are_those_of_the_contract);
+    tcase_add_test(specs, the_fast_form_of_mla_decode_is_the_default_where_it_runs_and_nowhere_else);
     tcase_add_test(specs, canonical_text_reads_back_to_itself);
     tcase_add_test(specs, format_follows_snprintf_for_short_buffers);
     tcase_add_test(specs, resolving_twice_changes_nothing);

@@ -1,5 +1,5 @@
-/* test_workspace_arm.c - memory in which the CTAs of one launch meet (mla_decode pv=fp8, splits=auto): refused until it
- * is armed, armed again after every launch, and not armed any more once something else lay there. May call:
+/* test_workspace_arm.c - memory in which the CTAs of one launch meet (mla_decode by default, on sm_90a): refused until
+ * it is armed, armed again after every launch, and not armed any more once something else lay there. May call:
  * tests/exchange.h, the runtime. */
 #include <tests/exchange.h>
 
@@ -9,7 +9,7 @@
 
 enum { KEYS = 200, ROOM = 1 << 20 };
 
-#define MEETS "mla_decode arch=sm_90a pv=fp8 heads=2 batch=2 sms=6"
+#define MEETS "mla_decode heads=2 batch=2 sms=6" /* arch=sm_90a, pv=fp8, splits=auto: the defaults */
 #define SPLITS MEETS " splits=3"
 
 static dcpk_error error;

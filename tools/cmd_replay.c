@@ -24,8 +24,9 @@ static const struct option_row options[] = {
                      "kernel by kernel over all ranks, poll=0 split=1: ranks may share a GPU"},
     [OPT_SHARES] = {"shares", 0, NULL,
                     "ranks beyond the GPUs take equal shares of the multiprocessors (green contexts)"},
-    [OPT_SIGMA] = {"wide-scores", 0, NULL,
-                   "hardware: scores spread over more than 1.3 (natural logarithm), wider bounds; elsewhere nothing"},
+    [OPT_SIGMA] =
+        {"wide-scores", 0, NULL,
+         "scores of FP8 tensor cores (hardware, sm_90a) spread over more than 1.3 (natural logarithm): wider bounds"},
     [OPT_OUT] = {"out", 'o', "FILE", "write what the device made as a safetensors file"},
     [OPT_JSON] = {"json", 0, NULL, "JSON instead of a table"},
 };
@@ -117,7 +118,7 @@ static enum exit_code compare(const struct command_line *line, const struct devi
     dcpk_device_info info = {.size = sizeof info};
     char why[SAFETENSORS_SENTENCE];
     dcpk_device_get_info(layer_run_group(run)->rank[0].device, &info, NULL);
-    layer_bounds_of(layer, strcmp(info.kind, "cuda") == 0, line->values[OPT_SIGMA] != NULL ? 3 : 1.3, &bounds);
+    layer_bounds_of(layer, layer_run_scores_fp8(run), line->values[OPT_SIGMA] != NULL ? 3 : 1.3, &bounds);
     struct replay_rows *file = must(calloc(1, sizeof *file));
     enum exit_code code = EXIT_WORK;
     if (!layer_judge(run, layer, &bounds, &judged)) {
@@ -223,8 +224,11 @@ const struct command command_replay = {
         "Bounds are those of spec decision 9; where a request has fewer than 64 tokens or rows times heads are fewer "
         "than "
         "64,\n"
-        "the ideal form's are 2^-4 and 1 - cosine 2^-9, what one weight's rounding may come to. Against the file, a "
-        "single\n"
+        "the ideal form's are 2^-4 and 1 - cosine 2^-9, what one weight's rounding may come to. Where FP8 tensor cores "
+        "make\n"
+        "the scores (on hardware, and pv=fp8, the default of sm_90a), the rounded form's is 2e-2 below 512 keys of a "
+        "request on\n"
+        "a rank and 2^-4 below 32. Against the file, a single\n"
         "wrong value of output can hide within its head's 1/8.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],

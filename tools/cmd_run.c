@@ -313,7 +313,7 @@ static enum exit_code judge(const struct command_line *line, struct layer_run *r
     struct layer_judgement judged;
     dcpk_device_info info = {.size = sizeof info};
     dcpk_device_get_info(layer_run_group(run)->rank[0].device, &info, NULL);
-    layer_bounds_of(layer, plan->keys.pv == DCPK_PV_FP8 || strcmp(info.kind, "cuda") == 0, plan->make.sigma, &bounds);
+    layer_bounds_of(layer, layer_run_scores_fp8(run), plan->make.sigma, &bounds);
     if (!layer_judge(run, layer, &bounds, &judged)) {
         complain(line, "no memory for the reference");
         return EXIT_WORK;

@@ -206,8 +206,10 @@ static bool add_kernel(struct serve *serve, const dcpk_spec *spec, json_t *kerne
 /* What was chosen for the batch. */
 static void add_choices(const dcpk_spec *spec, json_t *row) {
     if (strcmp(spec->kernel, "mla_query") == 0) json_object_set_new(row, "poll", json_integer(spec->poll));
-    if (strcmp(spec->kernel, "mla_decode") == 0)
+    if (strcmp(spec->kernel, "mla_decode") == 0) {
         json_object_set_new(row, "splits", spec->splits > 0 ? json_integer(spec->splits) : json_string("auto"));
+        json_object_set_new(row, "pv", json_string(spec->pv == DCPK_PV_FP8 ? "fp8" : "f16"));
+    }
     if (strcmp(spec->kernel, "dcp_value") == 0) json_object_set_new(row, "split", json_integer(spec->split));
 }
 

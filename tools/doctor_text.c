@@ -163,6 +163,21 @@ static void print_environment(const json_t *whole) {
     }
 }
 
+/* What was chosen for the batch that decides how fast the kernel is. */
+static void print_choice(const json_t *row, const char *kernel) {
+    static const struct {
+        const char *kernel, *key;
+    } choices[] = {{"mla_query", "poll"}, {"mla_decode", "pv"}, {"dcp_value", "split"}};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        const json_t *value = json_object_get(row, choices[i].key);
+        if (strcmp(kernel, choices[i].kernel) != 0 || value == NULL) continue;
+        if (json_is_string(value))
+            printf(", %s=%s", choices[i].key, json_string_value(value));
+        else
+            printf(", %s=%lld", choices[i].key, (long long)json_integer_value(value));
+    }
+}
+
 static void print_serve(const json_t *whole) {
     size_t i, k;
     json_t *row, *kernel;
@@ -183,10 +198,7 @@ static void print_serve(const json_t *whole) {
         json_array_foreach(json_object_get(row, "kernels"), k, kernel) {
             const char *from = text_of(kernel, "from");
             printf("%s%s (%s", k == 0 ? "   " : ", ", text_of(kernel, "kernel"), from[0] != '\0' ? from : "nowhere");
-            const char *key = strcmp(text_of(kernel, "kernel"), "mla_query") == 0   ? "poll"
-                              : strcmp(text_of(kernel, "kernel"), "dcp_value") == 0 ? "split"
-                                                                                    : NULL;
-            if (key != NULL) printf(", %s=%lld", key, (long long)json_integer_value(json_object_get(row, key)));
+            print_choice(row, text_of(kernel, "kernel"));
             putchar(')');
         }
         putchar('\n');

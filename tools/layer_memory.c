@@ -50,6 +50,7 @@ static dcpk_status make_weights(struct layer_run *run, int32_t r, dcpk_error *er
     if (status == DCPK_OK) {
         status = dcpk_spec_workspace(&spec, &workspace, NULL, error);
     }
+    run->scores_fp8 = !run->group.cpu || (status == DCPK_OK && spec.pv == DCPK_PV_FP8);
     const struct {
         const void *from;
         uint64_t bytes;

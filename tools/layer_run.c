@@ -298,3 +298,7 @@ const struct rank_group *layer_run_group(const struct layer_run *run) {
 double layer_run_seconds(const struct layer_run *run) {
     return run->seconds;
 }
+
+bool layer_run_scores_fp8(const struct layer_run *run) {
+    return run->scores_fp8;
+}

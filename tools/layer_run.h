@@ -106,5 +106,8 @@ uint64_t layer_run_wrong(const struct layer_run *run, const char **first);
 struct kernel_set *layer_run_kernels(const struct layer_run *run);
 const struct rank_group *layer_run_group(const struct layer_run *run);
 double layer_run_seconds(const struct layer_run *run); /* of layer_run_all's launches and wait */
+/* Whether the decode's scores come from FP8 tensor cores: on hardware always, on the CPU device where the kernel was
+ * built with pv=fp8, said or by default. For layer_bounds_of. */
+bool layer_run_scores_fp8(const struct layer_run *run);
 
 #endif

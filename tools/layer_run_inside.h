@@ -39,6 +39,7 @@ struct layer_run {
     struct kernel_set *set;
     struct layer_rank_run rank[LAYER_MAX_RANKS];
     bool forms[LAYER_FORMS]; /* which are used */
+    bool scores_fp8;         /* layer_run_scores_fp8 */
     uint64_t wrong;
     char first_wrong[LAYER_SENTENCE];
     double seconds;

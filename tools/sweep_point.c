@@ -178,7 +178,7 @@ static dcpk_status judge(struct work *w, dcpk_error *error) {
     struct layer_bounds bounds;
     struct layer_judgement judged;
     struct kernel_set *set = layer_run_kernels(w->run);
-    layer_bounds_of(w->layer, w->request->cuda || w->keys.pv == DCPK_PV_FP8, w->sigma, &bounds);
+    layer_bounds_of(w->layer, layer_run_scores_fp8(w->run), w->sigma, &bounds);
     if (!layer_judge(w->run, w->layer, &bounds, &judged))
         return tool_fail(error, DCPK_E_NOMEM, "no memory for the reference");
     layer_judge_rows(w->run, &bounds, &judged);

@@ -51,7 +51,8 @@ DCPK_API dcpk_status dcpk_layer_specs(const dcpk_layer_options *options, dcpk_sp
 DCPK_API dcpk_status dcpk_layer_open(dcpk_device *device, dcpk_box *box, const dcpk_layer_options *options,
                                      dcpk_layer **out, dcpk_error *error);
 /* Bytes of args.workspace that a step needs, 0: none (a decode of the caller's own is its own business). Constant for
- * the layer's life; dcpk_spec_workspace says it before there is a layer, and when it must be armed. */
+ * the layer's life; dcpk_spec_workspace says it before there is a layer, and when it must be armed: on sm_90a, unless
+ * base says splits or pv=f16. Arming it always is right, too (dcpk_workspace_arm). */
 DCPK_API dcpk_status dcpk_layer_workspace(const dcpk_layer *layer, uint64_t *bytes, dcpk_error *error);
 /* As dcpk_kernel_free: a call that fails leaves the layer to be closed again (after BOX_BUSY for a graph it is whole;
  * after another failure it can do nothing else). A lost context: everything is given up, OK. NULL is fine. */

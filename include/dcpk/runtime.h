@@ -78,14 +78,15 @@ DCPK_API dcpk_status dcpk_mem_read(dcpk_device *device, void *to, uint64_t addre
 DCPK_API dcpk_status dcpk_mem_fill32(dcpk_device *device, uint64_t address, uint32_t value, uint64_t words,
                                      dcpk_error *error);
 
-/* Arms memory that CTAs of a launch meet in: args.workspace of mla_decode for sm_90a with pv=fp8 and splits=auto
- * (dcpk_spec_workspace says how many bytes). Once, before the first launch that uses it; every launch leaves it armed,
- * also one that finds its box dead. workspace: a multiple of 16; any part of it may be used, by any number of such
- * kernels, one launch at a time (a stream's launches are; kernels on two streams need two workspaces). No kernel may be
- * using it: complete when the call returns. The device remembers it until the memory goes by dcpk_mem_free; where an
- * engine gives memory back otherwise, what comes to lie there next must be armed again. A launch refuses memory that is
- * not armed; a launch of another form of mla_decode there ends its being armed (graphs that replay one are the caller's
- * to know of). Arming what needs no arming does no harm. ARG, NOMEM or the driver's error. Any thread. */
+/* Arms memory that CTAs of a launch meet in: args.workspace of mla_decode with pv=fp8 and splits=auto, which is
+ * what a spec for sm_90a that names neither gets (dcpk_spec_workspace says how many bytes; 0: nothing to arm). Once,
+ * before the first launch that uses it; every launch leaves it armed, also one that finds its box dead. workspace: a
+ * multiple of 16; any part of it may be used, by any number of such kernels, one launch at a time (a stream's launches
+ * are; kernels on two streams need two workspaces). No kernel may be using it: complete when the call returns. The
+ * device remembers it until the memory goes by dcpk_mem_free; where an engine gives memory back otherwise, what comes
+ * to lie there next must be armed again. A launch refuses memory that is not armed; a launch of another form of
+ * mla_decode there ends its being armed (graphs that replay one are the caller's to know of). Arming what needs no
+ * arming does no harm. ARG, NOMEM or the driver's error. Any thread. */
 DCPK_API dcpk_status dcpk_workspace_arm(dcpk_device *device, uint64_t workspace, uint64_t bytes, dcpk_error *error);
 
 DCPK_API dcpk_status dcpk_stream_create(dcpk_device *device, void **stream, dcpk_error *error);

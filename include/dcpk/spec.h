@@ -59,13 +59,14 @@ DCPK_API size_t dcpk_spec_format(const dcpk_spec *spec, char *text, size_t capac
 
 /* Bytes of args.workspace that the kernel of this spec needs; the spec is resolved as dcpk_spec_resolve would, and left
  * as it is. mla_decode with more than one split: F32 [R, splits, q*D*H, 512], then F32 [R, splits, q*D*H], so 2052
- * bytes a row; 0 with one split, and for every other kernel. With pv=fp8 and splits=auto, where there are more columns
- * of CTAs (multiprocessors / row groups) than requests: groups * columns * (1024 n + 4 max(n, 2 columns)) bytes, n rows
- * a CTA, whatever the batch; that memory must be armed (dcpk_workspace_arm). *most (may be NULL, as bytes may): what
- * serves every batch up to this one, all other keys alike; with splits=auto a smaller batch can need more than this
- * one, for it is split more finely. There *most is at most 2052 * q*D*H * floor(2 (sms - reserve) / ceil(q*D*H / M)),
- * whatever the batch, M = 16 rows a CTA, or 32 where q*D*H > 16: splits = clamp(2 (sms - reserve) / (R * ceil(q*D*H /
- * M)), 1, 256), two CTAs a multiprocessor. What dcpk_spec_resolve refuses, with its status and message. */
+ * bytes a row; 0 with one split, and for every other kernel. With pv=fp8 (the default of sm_90a) and splits=auto, where
+ * there are more columns of CTAs (multiprocessors / row groups) than requests: groups * columns * (1024 n + 4 max(n, 2
+ * columns)) bytes, n rows a CTA, whatever the batch; that memory must be armed (dcpk_workspace_arm). *most (may be
+ * NULL, as bytes may): what serves every batch up to this one, all other keys alike; with splits=auto a smaller batch
+ * can need more than this one, for it is split more finely. With pv=f16 *most is then at most 2052 * q*D*H *
+ * floor(2 (sms - reserve) / ceil(q*D*H / M)), whatever the batch, M = 16 rows a CTA, or 32 where q*D*H > 16: splits =
+ * clamp(2 (sms - reserve) / (R * ceil(q*D*H / M)), 1, 256), two CTAs a multiprocessor. What dcpk_spec_resolve refuses,
+ * with its status and message. */
 DCPK_API dcpk_status dcpk_spec_workspace(const dcpk_spec *spec, uint64_t *bytes, uint64_t *most, dcpk_error *error);
 
 /* The row of kernels.def, 0 (DCPK_KERNEL_NONE) for a name that is not there. */
