@@ -198,8 +198,7 @@ static void compare_step(struct real_ranks *x, int32_t s, int32_t r, struct rank
 static dcpk_status judge(struct real_ranks *x, struct ranks_row *row, dcpk_error *error) {
     struct layer_bounds bounds;
     struct layer_judgement judged;
-    bool cpu = layer_run_group(x->run)->cpu;
-    layer_bounds_of(&x->judged, !cpu || x->wish.keys->pv == DCPK_PV_FP8, x->sigma, &bounds);
+    layer_bounds_of(&x->judged, layer_run_scores_fp8(x->run), x->sigma, &bounds);
     if (!layer_judge(x->run, &x->judged, &bounds, &judged))
         return tool_fail(error, DCPK_E_NOMEM, "no memory for the reference");
     ranks_blame(row, judged.wrong, "against the reference: %s", judged.first);
