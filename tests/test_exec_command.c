@@ -138,6 +138,47 @@ START_TEST(files_that_cannot_be_read_or_written_are_said_before_anything_runs) {
 }
 END_TEST
 
+/* Each within its time: nothing is read without end, and nothing is waited for. */
+START_TEST(only_regular_files_of_a_bounded_size_are_read) {
+    static const char *const kinds[] = {"in", "inout"};
+    sh("mkfifo pipe; truncate -s 4T vast; truncate -s 2G vast.ptx");
+    expect_code(0);
+    for (size_t i = 0; i < 2; i++) {
+        sh("timeout 10 $dcpk exec k.ptx --entry polls --arg %s:/dev/full", kinds[i]);
+        expect_failure(1, "cannot read '/dev/full': it is a device, and only regular files are read: put its bytes");
+        sh("timeout 10 $dcpk exec k.ptx --entry polls --arg %s:pipe", kinds[i]);
+        expect_failure(1, "cannot read 'pipe': it is a pipe, and only regular files are read");
+        sh("timeout 10 $dcpk exec k.ptx --entry polls --arg %s:vast", kinds[i]);
+        expect_failure(1, "cannot read 'vast': it has 4398046511104 bytes, and ");
+        expect_in(last.err, "are the most that are read here");
+        sh("timeout 10 $dcpk exec k.ptx --entry polls --arg %s:.", kinds[i]);
+        expect_failure(1, "cannot read '.': Is a directory");
+    }
+    sh("timeout 10 $dcpk exec /dev/zero");
+    expect_failure(1, "cannot read '/dev/zero': it is a device");
+    sh("timeout 10 $dcpk exec pipe");
+    expect_failure(1, "cannot read 'pipe': it is a pipe");
+    sh("timeout 10 $dcpk exec vast.ptx");
+    expect_failure(1, "cannot read 'vast.ptx': it has 2147483648 bytes, and 1073741824 are the most");
+    sh("timeout 10 $dcpk exec .");
+    expect_failure(1, "cannot read '.': Is a directory");
+}
+END_TEST
+
+START_TEST(a_byte_that_no_text_has_is_said_with_its_line) {
+    sh("(cat k.ptx; printf '// \\0 more\\n') >zero.ptx; $dcpk exec zero.ptx --entry nothing; wc -l <k.ptx");
+    expect_code(0);
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "'zero.ptx', line %d, byte 4 of it", atoi(last.out) + 1);
+    expect_in(last.err, wanted);
+    expect_in(last.err, "0x00 is no character of a text");
+    sh("(cat k.ptx; printf '\\001') >one.ptx; $dcpk exec one.ptx --entry nothing");
+    expect_failure(1, "byte 1 of it");
+    sh("(cat k.ptx; printf '// \\303\\251\\t\\r\\n') >letters.ptx; $dcpk exec letters.ptx --entry nothing");
+    expect_code(0); /* a comment may have any letters */
+}
+END_TEST
+
 START_TEST(what_the_device_refuses_is_said_with_the_line_of_the_ptx) {
     sh("$dcpk exec " SCALED "--arg in:in --arg out:8:o --arg u32:1 --arg f32:1");
     expect_failure(1, "PTX line 28");
@@ -185,6 +226,8 @@ int main(void) {
     tcase_add_test(tcase, arguments_that_do_not_fit_show_the_parameters_as_declared);
     tcase_add_test(tcase, words_that_cannot_be_read_are_code_2);
     tcase_add_test(tcase, files_that_cannot_be_read_or_written_are_said_before_anything_runs);
+    tcase_add_test(tcase, only_regular_files_of_a_bounded_size_are_read);
+    tcase_add_test(tcase, a_byte_that_no_text_has_is_said_with_its_line);
     tcase_add_test(tcase, what_the_device_refuses_is_said_with_the_line_of_the_ptx);
     tcase_add_test(tcase, a_kernel_that_is_not_done_in_time_is_given_up);
     tcase_add_test(tcase, a_device_is_named_by_option_or_environment);

@@ -3,9 +3,9 @@
  * Needs the runtime alone: no generator is opened. */
 #include "device_choice.h"
 #include "exec_args.h"
+#include "input_file.h"
 
 #include <dcpk/module.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { MOST_TEXT = 1 << 30 };
 enum { OPT_ENTRY, OPT_GRID, OPT_BLOCK, OPT_SHARED, OPT_ARG, OPT_DEVICE, OPT_TIMEOUT };
 static const struct option_row options[] = {
     [OPT_ENTRY] = {"entry", 'e', "NAME", "the kernel; may be left out where the file has one"},
@@ -55,29 +56,36 @@ bad:
     return usage_error(line, "--%s %s: X, X,Y or X,Y,Z, each at least 1", options[option].name, line->values[option]);
 }
 
-static enum exit_code read_text(const struct command_line *line, struct job *job) {
-    if (line->word_count != 1) return usage_error(line, "one PTX file is expected");
-    job->path = line->words[0];
-    FILE *file = fopen(job->path, "rb");
-    size_t length = 0, room = 1 << 16;
-    job->text = must(malloc(room + 1));
-    for (size_t got = 1; file != NULL && got > 0; length += got) {
-        if (length == room) job->text = must(realloc(job->text, (room *= 2) + 1));
-        got = fread(job->text + length, 1, room - length, file);
-    }
-    bool good = file != NULL && ferror(file) == 0;
-    int why = errno;
-    if (file != NULL) fclose(file);
-    if (!good) {
-        complain(line, "cannot read '%s': %s", job->path, strerror(why));
-        return EXIT_WORK;
-    }
-    job->text[length] = '\0';
-    if (strlen(job->text) != length || strstr(job->text, ".version") == NULL) {
-        complain(line, "'%s' is no PTX: a text that begins with .version is expected", job->path);
+/* A byte that no text has: the parser of a driver would end there, or say something else of it. */
+static enum exit_code look_at_bytes(const struct command_line *line, const struct job *job, uint64_t length) {
+    unsigned row = 1;
+    uint64_t begin = 0;
+    for (uint64_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)job->text[i];
+        if (byte == '\n') row++, begin = i + 1;
+        if ((byte >= ' ' && byte != 0x7F) || (byte >= '\t' && byte <= '\r')) continue;
+        complain(line,
+                 "'%s', line %u, byte %llu of it (%llu of the file): 0x%02x is no character of a text: PTX is text",
+                 job->path, row, (unsigned long long)(i - begin + 1), (unsigned long long)(i + 1), byte);
         return EXIT_WORK;
     }
     return EXIT_DONE;
+}
+
+static enum exit_code read_text(const struct command_line *line, struct job *job) {
+    if (line->word_count != 1) return usage_error(line, "one PTX file is expected");
+    job->path = line->words[0];
+    char why[INPUT_WHY];
+    uint64_t length;
+    if (!input_file_read(job->path, MOST_TEXT, &job->text, &length, why)) {
+        complain(line, "cannot read '%s': %s", job->path, why);
+        return EXIT_WORK;
+    }
+    if (strstr(job->text, ".version") == NULL) {
+        complain(line, "'%s' is no PTX: a text that begins with .version is expected", job->path);
+        return EXIT_WORK;
+    }
+    return look_at_bytes(line, job, length);
 }
 
 static enum exit_code find_entry(const struct command_line *line, struct job *job) {

@@ -1,6 +1,8 @@
 /* exec_args.c - see exec_args.h. */
 #include "exec_args.h"
 
+#include "input_file.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -62,22 +64,16 @@ static enum exit_code bad_word(const struct command_line *line, const struct exe
                        is_buffer(arg->kind) ? "" : ", a number that fits");
 }
 
-static enum exit_code read_file(const struct command_line *line, struct exec_arg *arg) {
-    FILE *file = fopen(arg->path, "rb");
-    size_t room = 1 << 16;
-    struct stat there;
-    if (file != NULL && fstat(fileno(file), &there) == 0 && S_ISREG(there.st_mode)) room = (size_t)there.st_size + 1;
-    arg->host = must(malloc(room));
-    for (size_t got = 1; file != NULL && got > 0; arg->bytes += got) {
-        if (arg->bytes == room) arg->host = must(realloc(arg->host, room *= 2));
-        got = fread((char *)arg->host + arg->bytes, 1, room - arg->bytes, file);
+/* room: bytes that may still be read. */
+static enum exit_code read_file(const struct command_line *line, struct exec_arg *arg, uint64_t *room) {
+    char why[INPUT_WHY], *bytes;
+    if (!input_file_read(arg->path, *room, &bytes, &arg->bytes, why)) {
+        complain(line, "--arg %s: cannot read '%s': %s", arg->word, arg->path, why);
+        return EXIT_WORK;
     }
-    bool good = file != NULL && ferror(file) == 0;
-    int why = errno;
-    if (file != NULL) fclose(file);
-    if (good) return EXIT_DONE;
-    complain(line, "--arg %s: cannot read '%s': %s", arg->word, arg->path, strerror(why));
-    return EXIT_WORK;
+    arg->host = bytes;
+    *room -= arg->bytes;
+    return EXIT_DONE;
 }
 
 /* Before anything runs: a run whose result cannot be kept is for nothing. */
@@ -102,7 +98,7 @@ static enum exit_code look_at_output(const struct command_line *line, const stru
     return EXIT_WORK;
 }
 
-static enum exit_code read_word(const struct command_line *line, struct exec_arg *arg) {
+static enum exit_code read_word(const struct command_line *line, struct exec_arg *arg, uint64_t *room) {
     size_t kind = 0, length = strcspn(arg->word, ":");
     const char *rest = arg->word + length + 1;
     while (kind < EXEC_KINDS &&
@@ -134,7 +130,7 @@ static enum exit_code read_word(const struct command_line *line, struct exec_arg
         }
     }
     if (arg->path[0] == '\0') return bad_word(line, arg);
-    enum exit_code code = arg->kind == EXEC_OUT ? EXIT_DONE : read_file(line, arg);
+    enum exit_code code = arg->kind == EXEC_OUT ? EXIT_DONE : read_file(line, arg, room);
     return code == EXIT_DONE && is_written(arg->kind) ? look_at_output(line, arg) : code;
 }
 
@@ -142,9 +138,10 @@ enum exit_code exec_args_read(const struct command_line *line, struct exec_args 
     args->count = line->many_count;
     args->list = must(calloc(args->count + 1, sizeof *args->list));
     enum exit_code code = EXIT_DONE;
+    uint64_t room = input_file_room();
     for (size_t i = 0; i < args->count && code == EXIT_DONE; i++) {
         args->list[i].word = line->many[i];
-        code = read_word(line, &args->list[i]);
+        code = read_word(line, &args->list[i], &room);
         for (size_t j = 0; j < i && code == EXIT_DONE; j++)
             if (is_written(args->list[i].kind) && is_written(args->list[j].kind) &&
                 strcmp(args->list[i].path, args->list[j].path) == 0)
