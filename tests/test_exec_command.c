@@ -25,6 +25,15 @@ static const char ptx[] =
     "st.global.u64 [%rd1], %rd2; st.global.u64 [%rd1+8], %rd3; ret; }\n"
     ".entry polls(.param .u64 flag) { .reg .b64 %rd; .reg .pred %p; .reg .u32 %r; ld.param.u64 %rd, [flag];\n"
     "L: ld.relaxed.sys.global.u32 %r, [%rd]; setp.eq.u32 %p, %r, 0; @%p bra L; ret; }\n"
+    /* bool, short, __half, and a struct {u16; u8; u8; u32; u64} by value; each as it stands in a word of the result */
+    ".entry narrow(.param .u64 to, .param .u8 flag, .param .s8 small, .param .u16 half, .param .b16 bits,\n"
+    ".param .align 8 .b8 whole[16]) { .reg .b64 %rd<3>; .reg .b32 %r<9>; ld.param.u64 %rd1, [to];\n"
+    "ld.param.u8 %r1, [flag]; ld.param.s8 %r2, [small]; ld.param.u16 %r3, [half]; ld.param.u16 %r4, [bits];\n"
+    "ld.param.u16 %r5, [whole]; ld.param.u8 %r6, [whole+2]; ld.param.u8 %r7, [whole+3];\n"
+    "ld.param.u32 %r8, [whole+4]; ld.param.u64 %rd2, [whole+8]; st.global.u32 [%rd1], %r1;\n"
+    "st.global.u32 [%rd1+4], %r2; st.global.u32 [%rd1+8], %r3; st.global.u32 [%rd1+12], %r4;\n"
+    "st.global.u32 [%rd1+16], %r5; st.global.u32 [%rd1+20], %r6; st.global.u32 [%rd1+24], %r7;\n"
+    "st.global.u32 [%rd1+28], %r8; st.global.u64 [%rd1+32], %rd2; ret; }\n"
     ".entry nothing { ret; }\n";
 
 static void setup(void) {
@@ -59,10 +68,28 @@ START_TEST(a_buffer_may_be_both_and_stdout_may_take_one) {
 }
 END_TEST
 
+START_TEST(narrow_parameters_and_structs_by_value_get_what_was_given) {
+    sh("$dcpk exec k.ptx --entry narrow --arg out:40:o --arg u8:1 --arg u8:-3 --arg u16:-2 --arg u16:0x3C00 "
+       "--arg bytes:0201fE7f04030201efcdab8967452301; od -An -v -tx4 -w40 o");
+    expect_code(0);
+    expect_in(last.out, " 00000001 fffffffd 0000fffe 00003c00 00000102 000000fe 0000007f 01020304 89abcdef 01234567\n");
+    sh("$dcpk exec k.ptx --entry narrow --arg out:40:o --arg bytes:ff --arg u8:255 --arg bytes:0080 --arg u16:65535 "
+       "--arg bytes:00000000000000000000000000000000; od -An -v -tx4 -w40 -N16 o"); /* bytes fit anything of their size
+                                                                                     */
+    expect_code(0);
+    expect_in(last.out, " 000000ff ffffffff 00008000 0000ffff\n");
+    sh("$dcpk exec k.ptx --entry narrow --arg out:40:o --arg u8:1 --arg u8:1 --arg u16:1 --arg u16:1 --arg bytes:00");
+    expect_failure(2, "parameter 6 has 16 bytes, and --arg bytes:00 has 1:");
+    expect_in(last.err, ".param .align 8 .b8 whole[16]");
+    sh("$dcpk exec k.ptx --entry narrow --arg out:40:o --arg u32:1 --arg u8:1 --arg u16:1 --arg u16:1 --arg bytes:00");
+    expect_failure(2, "parameter 2 has 1 bytes, and --arg u32:1 has 4:");
+}
+END_TEST
+
 START_TEST(an_entry_may_be_left_out_only_where_there_is_one) {
     sh("$dcpk exec k.ptx");
-    expect_failure(2, "'k.ptx' has 4 entries:");
-    expect_in(last.err, "dcpk:   scaled\ndcpk:   wide\ndcpk:   polls\ndcpk:   nothing\n");
+    expect_failure(2, "'k.ptx' has 5 entries:");
+    expect_in(last.err, "dcpk:   scaled\ndcpk:   wide\ndcpk:   polls\ndcpk:   narrow\ndcpk:   nothing\n");
     sh("$dcpk exec k.ptx --entry commented_out");
     expect_failure(2, "has no entry 'commented_out'; it has:");
     sh("printf '.version 8.0\\n.target sm_90\\n.address_size 64\\n.entry only { ret; }\\n' >one.ptx; $dcpk exec "
@@ -101,8 +128,15 @@ START_TEST(words_that_cannot_be_read_are_code_2) {
         {"k.ptx --shared x", "a number of bytes"},
         {"k.ptx --timeout 0", "seconds"},
         {"k.ptx --device moon", "moon"},
-        {SCALED "--arg u32", "u32:N, u64:N"},
-        {SCALED "--arg v32:1", "u32:N, u64:N"},
+        {SCALED "--arg u32", "one of u8:N u16:N u32:N u64:N f32:X f64:X bytes:HEX in:FILE out:BYTES:FILE inout:FILE"},
+        {SCALED "--arg v32:1", "one of u8:N u16:N"},
+        {SCALED "--arg u8:256", "u8:N is expected, a number that fits"},
+        {SCALED "--arg u8:-129", "a number that fits"},
+        {SCALED "--arg u16:65536", "u16:N is expected, a number that fits"},
+        {SCALED "--arg u16:-32769", "a number that fits"},
+        {SCALED "--arg bytes:", "bytes:HEX is expected, two hexadecimal digits a byte"},
+        {SCALED "--arg bytes:123", "two hexadecimal digits a byte"},
+        {SCALED "--arg bytes:0x12", "two hexadecimal digits a byte"},
         {SCALED "--arg u32:4294967296", "a number that fits"},
         {SCALED "--arg u32:-2147483649", "a number that fits"},
         {SCALED "--arg u64:18446744073709551616", "a number that fits"},
@@ -222,6 +256,7 @@ int main(void) {
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, numbers_and_files_become_arguments_and_results_files);
     tcase_add_test(tcase, a_buffer_may_be_both_and_stdout_may_take_one);
+    tcase_add_test(tcase, narrow_parameters_and_structs_by_value_get_what_was_given);
     tcase_add_test(tcase, an_entry_may_be_left_out_only_where_there_is_one);
     tcase_add_test(tcase, arguments_that_do_not_fit_show_the_parameters_as_declared);
     tcase_add_test(tcase, words_that_cannot_be_read_are_code_2);

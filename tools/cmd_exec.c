@@ -148,7 +148,7 @@ static void out_of_time(int signal_number) {
 static dcpk_status launch_and_wait(struct job *job, dcpk_device *device, dcpk_module *module, dcpk_error *error) {
     void **params = must(calloc(job->args.count + 1, sizeof *params));
     for (size_t i = 0; i < job->args.count; i++)
-        params[i] = &job->args.list[i].value;
+        params[i] = exec_arg_value(&job->args.list[i]);
     struct timespec begin, end;
     dcpk_status status = dcpk_stream_create(device, &job->launch.stream, error);
     if (status == DCPK_OK) {

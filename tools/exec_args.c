@@ -20,6 +20,12 @@ static const struct {
 #undef X
 };
 
+static const char every_kind[] = /* " u8:N u16:N ..." */
+#define X(id, name, form, bytes, meaning) " " name ":" form
+#include "exec_args.def"
+#undef X
+    ;
+
 static bool is_buffer(enum exec_kind kind) {
     return kind >= EXEC_IN;
 }
@@ -37,7 +43,7 @@ static bool read_integer(const char *text, unsigned bytes, uint64_t *bits) {
     if (hexadecimal) digits += 2;
     if (digits[0] == '\0' || strspn(digits, allowed) != strlen(digits)) return false;
     errno = 0;
-    uint64_t value = strtoull(digits, NULL, hexadecimal ? 16 : 10), most = bytes == 4 ? UINT32_MAX : UINT64_MAX;
+    uint64_t value = strtoull(digits, NULL, hexadecimal ? 16 : 10), most = UINT64_MAX >> (64 - 8 * bytes);
     if (errno != 0 || value > (minus ? most / 2 + 1 : most)) return false;
     *bits = minus ? 0 - value : value;
     return true;
@@ -59,9 +65,36 @@ static bool read_float(const char *text, unsigned bytes, uint64_t *bits) {
     return *end == '\0';
 }
 
+/* Two digits a byte. */
+static bool read_bytes(const char *text, struct exec_arg *arg) {
+    size_t digits = strlen(text);
+    if (digits == 0 || digits % 2 != 0 || strspn(text, "0123456789abcdefABCDEF") != digits) return false;
+    unsigned char *bytes = must(malloc(digits / 2));
+    for (size_t i = 0; i < digits / 2; i++)
+        bytes[i] = (unsigned char)strtoul((const char[]){text[2 * i], text[2 * i + 1], '\0'}, NULL, 16);
+    arg->host = bytes;
+    arg->bytes = digits / 2;
+    return true;
+}
+
+static bool read_value(const char *text, struct exec_arg *arg) {
+    unsigned bytes = kinds[arg->kind].bytes;
+    switch (arg->kind) {
+    case EXEC_F32:
+    case EXEC_F64:
+        return read_float(text, bytes, &arg->value);
+    case EXEC_BYTES:
+        return read_bytes(text, arg);
+    default:
+        return read_integer(text, bytes, &arg->value);
+    }
+}
+
 static enum exit_code bad_word(const struct command_line *line, const struct exec_arg *arg) {
     return usage_error(line, "--arg %s: %s:%s is expected%s", arg->word, kinds[arg->kind].name, kinds[arg->kind].form,
-                       is_buffer(arg->kind) ? "" : ", a number that fits");
+                       is_buffer(arg->kind)      ? ""
+                       : arg->kind == EXEC_BYTES ? ", two hexadecimal digits a byte"
+                                                 : ", a number that fits");
 }
 
 /* room: bytes that may still be read. */
@@ -105,15 +138,9 @@ static enum exit_code read_word(const struct command_line *line, struct exec_arg
            (strlen(kinds[kind].name) != length || strncmp(kinds[kind].name, arg->word, length) != 0))
         kind++;
     if (kind == EXEC_KINDS || arg->word[length] == '\0')
-        return usage_error(line, "--arg %s: u32:N, u64:N, f32:X, f64:X, in:FILE, out:BYTES:FILE or inout:FILE",
-                           arg->word);
+        return usage_error(line, "--arg %s: one of%s is expected", arg->word, every_kind);
     arg->kind = (enum exec_kind)kind;
-    if (!is_buffer(arg->kind)) {
-        bool integer = arg->kind == EXEC_U32 || arg->kind == EXEC_U64;
-        bool good = integer ? read_integer(rest, kinds[kind].bytes, &arg->value)
-                            : read_float(rest, kinds[kind].bytes, &arg->value);
-        return good ? EXIT_DONE : bad_word(line, arg);
-    }
+    if (!is_buffer(arg->kind)) return read_value(rest, arg) ? EXIT_DONE : bad_word(line, arg);
     arg->path = rest;
     if (arg->kind == EXEC_OUT) {
         char digits[24] = "";
@@ -166,10 +193,11 @@ enum exit_code exec_args_fit(const struct command_line *line, const struct exec_
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < args->count; i++) {
-        unsigned bytes = kinds[args->list[i].kind].bytes;
+        const struct exec_arg *arg = &args->list[i];
+        uint64_t bytes = arg->kind == EXEC_BYTES ? arg->bytes : kinds[arg->kind].bytes;
         if (entry->parameters[i].bytes == 0 || entry->parameters[i].bytes == bytes) continue;
-        complain(line, "%s: parameter %zu has %llu bytes, and --arg %s has %u:", entry->name, i + 1,
-                 (unsigned long long)entry->parameters[i].bytes, args->list[i].word, bytes);
+        complain(line, "%s: parameter %zu has %llu bytes, and --arg %s has %llu:", entry->name, i + 1,
+                 (unsigned long long)entry->parameters[i].bytes, arg->word, (unsigned long long)bytes);
         show_entry(args, entry);
         return EXIT_USAGE;
     }
@@ -177,6 +205,10 @@ enum exit_code exec_args_fit(const struct command_line *line, const struct exec_
 }
 
 /* ---- on the device ---- */
+void *exec_arg_value(struct exec_arg *arg) {
+    return arg->kind == EXEC_BYTES ? arg->host : &arg->value;
+}
+
 dcpk_status exec_args_place(struct exec_args *args, dcpk_device *device, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     for (size_t i = 0; i < args->count && status == DCPK_OK; i++) {
