@@ -186,6 +186,8 @@ START_TEST(wrong_uses_are_refused) {
     expect_failure(2, "no.such.instruction");
     sh("$dcpk check device --device 3");
     expect_failure(2, "--device 3");
+    sh("DCPK_CPU_CHECK=yes $dcpk check device add.u32");
+    expect_failure(2, "DCPK_CPU_CHECK=yes: 0 or 1");
     sh("$dcpk check device --list --record it.txt");
     expect_failure(2, "--record beside --list");
     sh("$dcpk check device --list --against it.txt");

@@ -124,6 +124,12 @@ START_TEST(words_that_cannot_be_read_are_code_2) {
         {"k.ptx one.ptx", "one PTX file is expected"},
         {"k.ptx --grid 0", "--grid 0"},
         {"k.ptx --grid 1,2,3,4", "X, X,Y or X,Y,Z"},
+        {"k.ptx --grid 2147483648", "each at least 1, at most 2147483647,65535,65535"},
+        {"k.ptx --grid 1,65536", "each at least 1, at most 2147483647,65535,65535"},
+        {"k.ptx --block 1025", "at most 1024,1024,64, and 1024 threads in all"},
+        {"k.ptx --block 1,1,65", "at most 1024,1024,64, and 1024 threads in all"},
+        {"k.ptx --block 32,33", "at most 1024,1024,64, and 1024 threads in all"},
+        {"k.ptx --shared 99999999999", "a number of bytes, at most 2147483647"},
         {"k.ptx --block 1,", "--block 1,"},
         {"k.ptx --shared x", "a number of bytes"},
         {"k.ptx --timeout 0", "seconds"},
@@ -226,8 +232,13 @@ START_TEST(what_the_device_refuses_is_said_with_the_line_of_the_ptx) {
     expect_in(last.err, "function `printf` has no body in this PTX");
     sh("printf '\\0\\0\\0\\0' >flag; $dcpk exec k.ptx --entry polls --arg in:flag");
     expect_failure(1, "polls");
-    sh("$dcpk exec " SCALED "--block 2000 --arg in:in --arg out:12:o --arg u32:1 --arg f32:1");
-    expect_failure(1, "2000 x 1 x 1 threads");
+    sh("$dcpk exec k.ptx --entry nothing --shared 232449"); /* an H200's CTA has 227 KiB */
+    expect_failure(1, "232449 bytes of dynamic shared memory; a CTA has at most 232448 bytes");
+    sh("$dcpk exec k.ptx --entry nothing --shared 232448");
+    expect_code(0);
+    sh("sed 's/[.]entry nothing {/& .shared .b8 own[200000];/' k.ptx >own.ptx; $dcpk exec own.ptx --entry nothing "
+       "--shared 40000");
+    expect_failure(1, "40000 bytes of dynamic shared memory; a CTA has at most 232448 bytes, the kernel's own among");
 }
 END_TEST
 
@@ -237,6 +248,16 @@ START_TEST(a_kernel_that_is_not_done_in_time_is_given_up) {
        "[%%%%rd1], %%%%rd2; "
        "bra L; }\\n' >long.ptx; $dcpk exec long.ptx --timeout 1 --arg out:8:o");
     expect_failure(1, "not done within --timeout");
+}
+END_TEST
+
+START_TEST(a_variable_of_the_cpu_device_that_is_no_value_is_named_with_its_values) {
+    sh("DCPK_CPU_CHECK=2 $dcpk exec k.ptx --entry nothing");
+    expect_failure(2, "DCPK_CPU_CHECK=2: 0 or 1");
+    sh("DCPK_CPU_CHECK=yes $dcpk exec k.ptx --entry nothing");
+    expect_failure(2, "DCPK_CPU_CHECK=yes: 0 or 1");
+    sh("DCPK_CPU_CHECK= $dcpk exec k.ptx --entry nothing");
+    expect_code(0);
 }
 END_TEST
 
@@ -265,6 +286,7 @@ int main(void) {
     tcase_add_test(tcase, a_byte_that_no_text_has_is_said_with_its_line);
     tcase_add_test(tcase, what_the_device_refuses_is_said_with_the_line_of_the_ptx);
     tcase_add_test(tcase, a_kernel_that_is_not_done_in_time_is_given_up);
+    tcase_add_test(tcase, a_variable_of_the_cpu_device_that_is_no_value_is_named_with_its_values);
     tcase_add_test(tcase, a_device_is_named_by_option_or_environment);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

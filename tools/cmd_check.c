@@ -79,7 +79,8 @@ static enum exit_code read_device(const struct command_line *line, dcpk_device_w
                                   .ordinal = words->count == 1 ? words->list[0] : 0,
                                   .pdl = -1,
                                   .multicast = 0};
-    return EXIT_DONE;
+    struct cpu_variable variables[CPU_VARIABLES];
+    return strcmp(wish->kind, "cpu") == 0 ? environment_cpu(line, variables) : EXIT_DONE;
 }
 
 /* ---- recorded results ---- */

@@ -38,22 +38,37 @@ struct job {
 };
 
 /* ---- words ---- */
-static enum exit_code read_dimensions(const struct command_line *line, int option, uint32_t out[3]) {
-    const char *at = line->values[option] != NULL ? line->values[option] : "1";
+/* What a launch takes at most on any device. */
+static const uint32_t most_grid[3] = {INT32_MAX, 65535, 65535}, most_block[3] = {1024, 1024, 64};
+enum { MOST_THREADS = 1024 }; /* of a CTA, in all */
+
+static bool read_sizes(const char *at, const uint32_t most[3], uint32_t out[3]) {
     for (unsigned i = 0; i < 3; i++) {
         char digits[16] = "";
         uint64_t value = 1;
         size_t length = strcspn(at, ",");
-        if (length >= sizeof digits) goto bad;
+        if (length >= sizeof digits) return false;
         memcpy(digits, at, length);
-        if ((i == 0 || *at != '\0') && (!word_number(digits, INT32_MAX, &value) || value == 0)) goto bad;
+        if ((i == 0 || *at != '\0') && (!word_number(digits, most[i], &value) || value == 0)) return false;
         out[i] = (uint32_t)value;
         at += length;
-        if (*at == ',' && (i == 2 || *++at == '\0')) goto bad;
+        if (*at == ',' && (i == 2 || *++at == '\0')) return false;
     }
+    return true;
+}
+
+static enum exit_code read_dimensions(const struct command_line *line, struct job *job) {
+    const char *grid = line->values[OPT_GRID] != NULL ? line->values[OPT_GRID] : "1";
+    const char *block = line->values[OPT_BLOCK] != NULL ? line->values[OPT_BLOCK] : "1";
+    uint32_t *b = job->launch.block;
+    if (!read_sizes(grid, most_grid, job->launch.grid))
+        return usage_error(line, "--grid %s: X, X,Y or X,Y,Z, each at least 1, at most %u,%u,%u", grid, most_grid[0],
+                           most_grid[1], most_grid[2]);
+    if (!read_sizes(block, most_block, b) || b[0] * b[1] * b[2] > MOST_THREADS)
+        return usage_error(line,
+                           "--block %s: X, X,Y or X,Y,Z, each at least 1, at most %u,%u,%u, and %d threads in all",
+                           block, most_block[0], most_block[1], most_block[2], MOST_THREADS);
     return EXIT_DONE;
-bad:
-    return usage_error(line, "--%s %s: X, X,Y or X,Y,Z, each at least 1", options[option].name, line->values[option]);
 }
 
 /* A byte that no text has: the parser of a driver would end there, or say something else of it. */
@@ -121,13 +136,13 @@ static enum exit_code read_line(const struct command_line *line, struct job *job
     const char *bytes = line->values[OPT_SHARED], *seconds = line->values[OPT_TIMEOUT];
     job->seconds = 600;
     if (bytes != NULL && !word_number(bytes, INT32_MAX, &shared))
-        return usage_error(line, "--shared %s: a number of bytes", bytes);
+        return usage_error(line, "--shared %s: a number of bytes, at most %d; a device says what it takes", bytes,
+                           INT32_MAX);
     if (seconds != NULL && (!word_number(seconds, 1000000, &job->seconds) || job->seconds == 0))
         return usage_error(line, "--timeout %s: 1 to 1000000 seconds", seconds);
     job->launch.size = sizeof job->launch;
     job->launch.dynamic_shared = (uint32_t)shared;
-    enum exit_code code = read_dimensions(line, OPT_GRID, job->launch.grid);
-    if (code == EXIT_DONE) code = read_dimensions(line, OPT_BLOCK, job->launch.block);
+    enum exit_code code = read_dimensions(line, job);
     if (code == EXIT_DONE) code = read_device(line, job);
     if (code == EXIT_DONE) code = read_text(line, job);
     if (code == EXIT_DONE) code = find_entry(line, job);
@@ -233,7 +248,11 @@ const struct command command_exec = {
 #include "exec_args.def"
             "Files of 'out' and 'inout' are written when the kernel is done, whole or not at all; '-' is stdout. The\n"
             "driver of a GPU assembles the PTX; the CPU device interprets it. What ran, where and how long goes to\n"
-            "stdout, or to stderr beside a buffer.\n",
+            "stdout, or to stderr beside a buffer.\n"
+            "Exit codes: 0 done; 1 a file cannot be read or written, or the device refuses the PTX or the launch, "
+            "faults, or is\n"
+            "not done in time; 2 words that cannot be read, or do not fit the kernel's parameters; 3 there is no such "
+            "device.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
