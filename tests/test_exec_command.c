@@ -219,6 +219,17 @@ START_TEST(a_byte_that_no_text_has_is_said_with_its_line) {
 }
 END_TEST
 
+START_TEST(a_kernel_that_writes_an_input_is_reported_by_the_memory_checker) {
+    sh("DCPK_CPU_CHECK=1 $dcpk exec " SCALED "-a in:in -a in:in -a u32:1 -a f32:1");
+    expect_failure(1, "write to a const input: 4 bytes");
+    expect_in(last.err, "PTX line 28");
+    sh("cp in both; DCPK_CPU_CHECK=1 $dcpk exec " SCALED "-a in:in -a inout:both -a u32:1 -a f32:1");
+    expect_code(0);
+    sh("DCPK_CPU_CHECK=0 $dcpk exec " SCALED "-a in:in -a in:in -a u32:1 -a f32:1");
+    expect_code(0);
+}
+END_TEST
+
 START_TEST(what_the_device_refuses_is_said_with_the_line_of_the_ptx) {
     sh("$dcpk exec " SCALED "--arg in:in --arg out:8:o --arg u32:1 --arg f32:1");
     expect_failure(1, "PTX line 28");
@@ -284,6 +295,7 @@ int main(void) {
     tcase_add_test(tcase, files_that_cannot_be_read_or_written_are_said_before_anything_runs);
     tcase_add_test(tcase, only_regular_files_of_a_bounded_size_are_read);
     tcase_add_test(tcase, a_byte_that_no_text_has_is_said_with_its_line);
+    tcase_add_test(tcase, a_kernel_that_writes_an_input_is_reported_by_the_memory_checker);
     tcase_add_test(tcase, what_the_device_refuses_is_said_with_the_line_of_the_ptx);
     tcase_add_test(tcase, a_kernel_that_is_not_done_in_time_is_given_up);
     tcase_add_test(tcase, a_variable_of_the_cpu_device_that_is_no_value_is_named_with_its_values);

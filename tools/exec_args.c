@@ -2,6 +2,9 @@
 #include "exec_args.h"
 
 #include "input_file.h"
+#include "tool_error.h"
+
+#include <dcpk/cpu.h>
 
 #include <errno.h>
 #include <math.h>
@@ -209,6 +212,15 @@ void *exec_arg_value(struct exec_arg *arg) {
     return arg->kind == EXEC_BYTES ? arg->host : &arg->value;
 }
 
+/* The CPU device's memory checker is to report writes to it; other devices have no such thing. */
+static dcpk_status mark_input(const struct exec_arg *arg, const dcpk_device *device, dcpk_error *error) {
+    int (*mark)(uint64_t, uint64_t, int) = NULL;
+    void *symbol = dcpk_device_symbol(device, "dcpkcpu_mark");
+    memcpy(&mark, &symbol, sizeof mark);
+    if (mark == NULL || mark(arg->value, arg->bytes, DCPKCPU_MARK_INPUT) == 0) return DCPK_OK;
+    return tool_fail(error, DCPK_E_NOMEM, "--arg %s: no memory to mark it as an input", arg->word);
+}
+
 dcpk_status exec_args_place(struct exec_args *args, dcpk_device *device, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     for (size_t i = 0; i < args->count && status == DCPK_OK; i++) {
@@ -216,6 +228,7 @@ dcpk_status exec_args_place(struct exec_args *args, dcpk_device *device, dcpk_er
         if (!is_buffer(arg->kind) || arg->bytes == 0) continue; /* no bytes: the null address */
         status = dcpk_mem_alloc(device, arg->bytes, &arg->value, error);
         if (status == DCPK_OK) status = dcpk_mem_write(device, arg->value, arg->host, arg->bytes, error);
+        if (status == DCPK_OK && arg->kind == EXEC_IN) status = mark_input(arg, device, error);
     }
     return status;
 }
