@@ -42,6 +42,7 @@ enum { /* CUresult */
        DRIVER_NOT_FOUND = 500,
        DRIVER_NOT_READY = 600,
        DRIVER_ILLEGAL_ADDRESS = 700,
+       DRIVER_OUT_OF_RESOURCES = 701,
        DRIVER_PEER_ACCESS_ALREADY_ENABLED = 704,
        DRIVER_LAUNCH_FAILED = 719,
        DRIVER_NOT_SUPPORTED = 801,
@@ -52,6 +53,7 @@ enum { /* CUdevice_attribute */
        DRIVER_ATTR_MULTIPROCESSORS = 16,
        DRIVER_ATTR_CC_MAJOR = 75,
        DRIVER_ATTR_CC_MINOR = 76,
+       DRIVER_ATTR_SHARED_OF_CTA = 97, /* the most that a kernel may opt in to */
        DRIVER_ATTR_MULTICAST = 132
 };
 

@@ -78,6 +78,21 @@ dcpk_status dcpk_module_free(dcpk_module *module, dcpk_error *error) {
     return DCPK_OK;
 }
 
+/* What the device takes, behind what it refused. */
+static dcpk_status with_limits(const struct dcpk_module *module, const dcpk_module_launch_options *options,
+                               dcpk_status status, dcpk_error *error) {
+    const struct dcpk_driver *driver = &module->device->driver;
+    int bytes = 0;
+    if (CALL(driver, device_attribute, (&bytes, DRIVER_ATTR_SHARED_OF_CTA, module->device->handle)) != DRIVER_OK)
+        return status;
+    dcpk_error_append(
+        error,
+        "; %u bytes of dynamic shared memory; a CTA has at most %d bytes, the kernel's own among them, and "
+        "1024 threads",
+        options->dynamic_shared, bytes);
+    return status;
+}
+
 static dcpk_status find(const dcpk_module *module, const dcpk_module_launch_options *options, cu_function *function,
                         dcpk_error *error) {
     const struct dcpk_driver *driver = &module->device->driver;
@@ -92,8 +107,8 @@ static dcpk_status find(const dcpk_module *module, const dcpk_module_launch_opti
     result =
         CALL(driver, func_set_attribute, (*function, DRIVER_FUNC_MAX_DYNAMIC_SHARED, (int)options->dynamic_shared));
     if (result != DRIVER_OK && options->dynamic_shared > PLAIN_SHARED_BYTES)
-        return FAILED(driver, func_set_attribute, result, error, "%s: %u bytes of dynamic shared memory",
-                      options->entry, options->dynamic_shared);
+        return with_limits(module, options, FAILED(driver, func_set_attribute, result, error, "%s", options->entry),
+                           error);
     return DCPK_OK;
 }
 
@@ -110,8 +125,10 @@ static dcpk_status launch(const dcpk_module *module, const dcpk_module_launch_op
     }
     cu_result result = CALL(driver, launch, (&config, function, (void **)(uintptr_t)options->params, NULL));
     if (result == DRIVER_OK) return DCPK_OK;
-    return FAILED(driver, launch, result, error, "%s: %u x %u x %u CTAs of %u x %u x %u threads", options->entry,
-                  config.grid[0], config.grid[1], config.grid[2], config.block[0], config.block[1], config.block[2]);
+    status = FAILED(driver, launch, result, error, "%s: %u x %u x %u CTAs of %u x %u x %u threads", options->entry,
+                    config.grid[0], config.grid[1], config.grid[2], config.block[0], config.block[1], config.block[2]);
+    bool shape = result == DRIVER_INVALID_VALUE || result == DRIVER_OUT_OF_RESOURCES;
+    return shape ? with_limits(module, options, status, error) : status;
 }
 
 dcpk_status dcpk_module_launch(const dcpk_module *module, const dcpk_module_launch_options *options,

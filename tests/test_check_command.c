@@ -119,15 +119,83 @@ START_TEST(a_recording_is_replayed_and_a_change_in_it_is_found) {
 }
 END_TEST
 
+#define RECORD "$dcpk check device %s --record it.txt"
+
+/* it.txt: three lines, backwards, of which two hold other data than this device leaves. */
+static void record_three(void) {
+    sh(RECORD, "sub.s32 sub.u32 mul.lo.u32");
+    expect_code(0);
+    sh("(head -n 2 it.txt; tail -n +3 it.txt | tac) >back.txt; "
+       "sed -E '/^sub\\.[us]32\\t/ s/(\\th\\t.)..../\\1----/' back.txt >it.txt; ! cmp -s it.txt back.txt; cut -f1 "
+       "it.txt");
+    expect_code(0);
+    expect_in(last.out, "\nmul.lo.u32\nsub.s32\nsub.u32\n");
+}
+
+START_TEST(with_words_the_other_lines_of_a_recording_stay_in_their_order) {
+    record_three();
+    sh("grep -a '^mul' it.txt >kept.txt; grep -a '^sub.s32' back.txt >new.txt; grep -a '^sub.u32' it.txt >last.txt; "
+       "$dcpk check device ex2.approx.f32 "
+       "--record ex2.txt; (head -n 2 it.txt; cat kept.txt new.txt last.txt; tail -n 1 ex2.txt) >wanted.txt");
+    expect_code(0);
+    sh(RECORD, "sub.s32 ex2.approx.f32");
+    expect_code(0);
+    sh("cmp it.txt wanted.txt && wc -l <it.txt; ls it.txt*");
+    expect_code(0);
+    expect_in(last.out, "6\nit.txt\n"); /* and nothing beside it */
+    /* without words it is made new; an empty file holds nothing that could be lost */
+    sh(": >it.txt; $dcpk check device sub.u32 --record it.txt >out.txt && tail -n +3 it.txt | cut -f1");
+    expect_code(0);
+    ck_assert_str_eq(last.out, "sub.u32\n");
+}
+END_TEST
+
+START_TEST(a_recording_of_another_device_is_not_mixed_with_this_ones) {
+    record_three();
+    sh("sed -i '2 s/.*/NVIDIA H200 (cuda), compute 9.0, driver 13000/' it.txt; cp it.txt was.txt");
+    sh(RECORD, "sub.u32");
+    expect_failure(1, "it.txt: recorded on NVIDIA H200 (cuda), compute 9.0, driver 13000, and this device is ");
+    expect_in(last.err, "(cpu), compute 9.0");
+    sh("cmp it.txt was.txt");
+    expect_code(0);
+    sh("echo of mine >it.txt");
+    sh(RECORD, "sub.u32"); /* no recording at all */
+    expect_failure(1, "it.txt: not recorded conformance data");
+    sh("cat it.txt");
+    ck_assert_str_eq(last.out, "of mine\n");
+}
+END_TEST
+
+START_TEST(a_recording_that_cannot_be_written_leaves_the_old_one) {
+    record_three();
+    sh("cp it.txt was.txt; (trap '' XFSZ; ulimit -f 1; exec $dcpk check device ex2.approx.f32 --record it.txt "
+       ">/dev/null)");
+    expect_failure(1, "cannot write 'it.txt'");
+    sh("cmp it.txt was.txt && ls it.txt*");
+    expect_code(0);
+    ck_assert_str_eq(last.out, "it.txt\n");
+}
+END_TEST
+
 START_TEST(wrong_uses_are_refused) {
     sh("$dcpk check");
     expect_failure(2, "dcpk check device");
     sh("$dcpk check device no.such.instruction");
     expect_failure(2, "no.such.instruction");
+    sh("$dcpk check device add.u32 no.such.instruction"); /* beside one that chooses something, too */
+    expect_failure(2, "no.such.instruction");
     sh("$dcpk check device --device 3");
     expect_failure(2, "--device 3");
+    sh("DCPK_CPU_CHECK=yes $dcpk check device add.u32");
+    expect_failure(2, "DCPK_CPU_CHECK=yes: 0 or 1");
+    sh("$dcpk check device --list --record it.txt");
+    expect_failure(2, "--record beside --list");
+    sh("$dcpk check device --list --against it.txt");
+    expect_failure(2, "--against beside --list");
     sh("$dcpk check device add.u32 --against none.txt");
-    expect_failure(2, "none.txt");
+    expect_failure(1, "none.txt");
+    sh("$dcpk check device add.u32 --against /dev/null");
+    expect_failure(1, "/dev/null: not recorded conformance data");
     sh("echo nonsense >bad.txt; $dcpk check device add.u32 --against bad.txt");
     expect_failure(1, "bad.txt: not recorded conformance data");
     sh("CUDA_VISIBLE_DEVICES= $dcpk check device add.u32 --device cuda");
@@ -157,6 +225,9 @@ int main(void) {
     tcase_add_test(tc, matrices_have_the_bits_of_an_h200);
     tcase_add_test(tc, snippets_are_listed);
     tcase_add_test(tc, a_recording_is_replayed_and_a_change_in_it_is_found);
+    tcase_add_test(tc, with_words_the_other_lines_of_a_recording_stay_in_their_order);
+    tcase_add_test(tc, a_recording_of_another_device_is_not_mixed_with_this_ones);
+    tcase_add_test(tc, a_recording_that_cannot_be_written_leaves_the_old_one);
     tcase_add_test(tc, hardware_is_never_asked_for_multicast_memory);
     tcase_add_test(tc, wrong_uses_are_refused);
     suite_add_tcase(suite, tc);

@@ -174,6 +174,53 @@ START_TEST(synchronising_another_device_leaves_a_capture_alone) {
 }
 END_TEST
 
+#define PER_THREAD ((cu_stream)(uintptr_t)2)
+
+static void *captures_on_its_own(void *self) {
+    (void)self;
+    on(0);
+    int status = -1;
+    OK(cpu_stream_is_capturing(PER_THREAD, &status)); /* the other thread's captures: not this one's */
+    ck_assert_int_eq(status, DRIVER_CAPTURE_NONE);
+    begin_on(PER_THREAD);
+    ck_assert_uint_eq(node_count(end_on(PER_THREAD)), 0);
+    return self;
+}
+
+START_TEST(the_per_thread_stream_captures_and_is_each_threads_own) {
+    struct scene s;
+    set(&s, false);
+    GIVES(U, cpu_stream_begin_capture(NULL, 0)); /* the legacy stream never does */
+    GIVES(U, cpu_stream_begin_capture((cu_stream)(uintptr_t)1, 0));
+    begin_on(PER_THREAD);
+    launch(s.add, 1, 1, PER_THREAD, false, s.at, 7, 1, 0);
+    pthread_t other;
+    ck_assert_int_eq(pthread_create(&other, NULL, captures_on_its_own, NULL), 0);
+    ck_assert_int_eq(pthread_join(other, NULL), 0);
+    cu_graph graph = end_on(PER_THREAD);
+    ck_assert_uint_eq(node_count(graph), 1);
+    ck_assert_uint_eq(word_at(s.at), 0);
+    OK(cpu_graph_launch(exec_of(graph), PER_THREAD));
+    OK(cpu_stream_synchronize(PER_THREAD));
+    ck_assert_uint_eq(word_at(s.at), 7);
+    GIVES(400, cpu_stream_destroy(PER_THREAD));
+}
+END_TEST
+
+START_TEST(the_per_thread_stream_orders_with_the_legacy_stream) {
+    struct scene s;
+    set(&s, false);
+    launch(kernel("step"), 1, 1, PER_THREAD, false, s.at, 1, 500, 0); /* 0 * 2 + 1, late */
+    launch(kernel("step"), 1, 1, NULL, false, s.at, 3, 1, 0);         /* 1 * 2 + 3 */
+    launch(kernel("step"), 1, 1, PER_THREAD, false, s.at, 4, 1, 0);   /* 5 * 2 + 4 */
+    OK(cpu_stream_synchronize(PER_THREAD));
+    ck_assert_uint_eq(word_at(s.at), 14);
+    begin_on(PER_THREAD);
+    GIVES(IMPLICIT, cpu_fill32_async(s.at, 1, 1, NULL)); /* it is a blocking stream that captures */
+    GIVES(INVALID, cpu_stream_end_capture(PER_THREAD, &(cu_graph){NULL}));
+}
+END_TEST
+
 START_TEST(a_fork_that_is_not_joined_fails_the_capture) {
     struct scene s;
     for (int late = 0; late < 2; late++) {
@@ -370,6 +417,8 @@ int main(void) {
     tcase_add_loop_test(tcase, calls_give_what_the_documentation_says_while_a_stream_captures, 0, RULES);
     tcase_add_test(tcase, a_thread_may_swap_its_mode_for_a_call);
     tcase_add_test(tcase, synchronising_another_device_leaves_a_capture_alone);
+    tcase_add_test(tcase, the_per_thread_stream_captures_and_is_each_threads_own);
+    tcase_add_test(tcase, the_per_thread_stream_orders_with_the_legacy_stream);
     tcase_add_test(tcase, a_fork_that_is_not_joined_fails_the_capture);
     tcase_add_test(tcase, a_fork_without_work_of_its_own_needs_no_join);
     tcase_add_test(tcase, a_capture_ends_where_it_began);

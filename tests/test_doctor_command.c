@@ -232,6 +232,7 @@ static const struct {
     {"DCPK_JIT=no DCPK_CACHE_MAX=x DCPK_TOOLCHAIN=y", "DCPK_TOOLCHAIN=y is not understood"}, /* each of several */
     {"DCPK_JIT=no DCPK_CACHE_MAX=x DCPK_TOOLCHAIN=y", "DCPK_CACHE_MAX=x is not understood"},
     {"DCPK_CACHE_TRUST_UID=root", "DCPK_CACHE_TRUST_UID=root is not understood: a user's number"},
+    {"DCPK_CPU_CHECK=on", "DCPK_CPU_CHECK=on is not understood: 0 or 1"},
     {"DCPK_CPU_DEVICES=99", "DCPK_CPU_DEVICES=99 is not understood: a number from 1 to 32"},
     {"CUDA_LAUNCH_BLOCKING=yes", "CUDA_LAUNCH_BLOCKING=yes is not understood: 1 or 0; anything else counts as 1"},
     {"CUDA_DEVICE_MAX_CONNECTIONS=many", "CUDA_DEVICE_MAX_CONNECTIONS=many is not understood: a number from 1 to 32"},

@@ -416,6 +416,13 @@ START_TEST(completion_knows_the_values_of_options_and_what_actions_take) {
         {"dcpk doctor --model = kimi-k3", "kimi-k3"},
         {"dcpk build -o dir mla_q", "mla_query"},
         {"dcpk build mla_query query_", ""},
+        {"dcpk exec --arg u", "u8: u16: u32: u64:"},
+        {"dcpk exec --arg \"\"", "u8: u16: u32: u64: f32: f64: bytes: in: out: inout:"},
+        {"dcpk exec --arg u32 : 5", ""},
+        {"dcpk exec --arg u32 : 5 -a in : oth", "other"},
+        {"dcpk exec --arg = inout : oth", "other"},
+        {"dcpk exec -a out : 16 : oth", "other"},
+        {"dcpk exec -a out : 16", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         complete(rows[i][0]);

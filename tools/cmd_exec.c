@@ -3,9 +3,9 @@
  * Needs the runtime alone: no generator is opened. */
 #include "device_choice.h"
 #include "exec_args.h"
+#include "input_file.h"
 
 #include <dcpk/module.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { MOST_TEXT = 1 << 30 };
 enum { OPT_ENTRY, OPT_GRID, OPT_BLOCK, OPT_SHARED, OPT_ARG, OPT_DEVICE, OPT_TIMEOUT };
 static const struct option_row options[] = {
     [OPT_ENTRY] = {"entry", 'e', "NAME", "the kernel; may be left out where the file has one"},
@@ -37,47 +38,69 @@ struct job {
 };
 
 /* ---- words ---- */
-static enum exit_code read_dimensions(const struct command_line *line, int option, uint32_t out[3]) {
-    const char *at = line->values[option] != NULL ? line->values[option] : "1";
+/* What a launch takes at most on any device. */
+static const uint32_t most_grid[3] = {INT32_MAX, 65535, 65535}, most_block[3] = {1024, 1024, 64};
+enum { MOST_THREADS = 1024 }; /* of a CTA, in all */
+
+static bool read_sizes(const char *at, const uint32_t most[3], uint32_t out[3]) {
     for (unsigned i = 0; i < 3; i++) {
         char digits[16] = "";
         uint64_t value = 1;
         size_t length = strcspn(at, ",");
-        if (length >= sizeof digits) goto bad;
+        if (length >= sizeof digits) return false;
         memcpy(digits, at, length);
-        if ((i == 0 || *at != '\0') && (!word_number(digits, INT32_MAX, &value) || value == 0)) goto bad;
+        if ((i == 0 || *at != '\0') && (!word_number(digits, most[i], &value) || value == 0)) return false;
         out[i] = (uint32_t)value;
         at += length;
-        if (*at == ',' && (i == 2 || *++at == '\0')) goto bad;
+        if (*at == ',' && (i == 2 || *++at == '\0')) return false;
+    }
+    return true;
+}
+
+static enum exit_code read_dimensions(const struct command_line *line, struct job *job) {
+    const char *grid = line->values[OPT_GRID] != NULL ? line->values[OPT_GRID] : "1";
+    const char *block = line->values[OPT_BLOCK] != NULL ? line->values[OPT_BLOCK] : "1";
+    uint32_t *b = job->launch.block;
+    if (!read_sizes(grid, most_grid, job->launch.grid))
+        return usage_error(line, "--grid %s: X, X,Y or X,Y,Z, each at least 1, at most %u,%u,%u", grid, most_grid[0],
+                           most_grid[1], most_grid[2]);
+    if (!read_sizes(block, most_block, b) || b[0] * b[1] * b[2] > MOST_THREADS)
+        return usage_error(line,
+                           "--block %s: X, X,Y or X,Y,Z, each at least 1, at most %u,%u,%u, and %d threads in all",
+                           block, most_block[0], most_block[1], most_block[2], MOST_THREADS);
+    return EXIT_DONE;
+}
+
+/* A byte that no text has: the parser of a driver would end there, or say something else of it. */
+static enum exit_code look_at_bytes(const struct command_line *line, const struct job *job, uint64_t length) {
+    unsigned row = 1;
+    uint64_t begin = 0;
+    for (uint64_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)job->text[i];
+        if (byte == '\n') row++, begin = i + 1;
+        if ((byte >= ' ' && byte != 0x7F) || (byte >= '\t' && byte <= '\r')) continue;
+        complain(line,
+                 "'%s', line %u, byte %llu of it (%llu of the file): 0x%02x is no character of a text: PTX is text",
+                 job->path, row, (unsigned long long)(i - begin + 1), (unsigned long long)(i + 1), byte);
+        return EXIT_WORK;
     }
     return EXIT_DONE;
-bad:
-    return usage_error(line, "--%s %s: X, X,Y or X,Y,Z, each at least 1", options[option].name, line->values[option]);
 }
 
 static enum exit_code read_text(const struct command_line *line, struct job *job) {
     if (line->word_count != 1) return usage_error(line, "one PTX file is expected");
     job->path = line->words[0];
-    FILE *file = fopen(job->path, "rb");
-    size_t length = 0, room = 1 << 16;
-    job->text = must(malloc(room + 1));
-    for (size_t got = 1; file != NULL && got > 0; length += got) {
-        if (length == room) job->text = must(realloc(job->text, (room *= 2) + 1));
-        got = fread(job->text + length, 1, room - length, file);
-    }
-    bool good = file != NULL && ferror(file) == 0;
-    int why = errno;
-    if (file != NULL) fclose(file);
-    if (!good) {
-        complain(line, "cannot read '%s': %s", job->path, strerror(why));
+    char why[INPUT_WHY];
+    uint64_t length;
+    if (!input_file_read(job->path, MOST_TEXT, &job->text, &length, why)) {
+        complain(line, "cannot read '%s': %s", job->path, why);
         return EXIT_WORK;
     }
-    job->text[length] = '\0';
-    if (strlen(job->text) != length || strstr(job->text, ".version") == NULL) {
+    if (strstr(job->text, ".version") == NULL) {
         complain(line, "'%s' is no PTX: a text that begins with .version is expected", job->path);
         return EXIT_WORK;
     }
-    return EXIT_DONE;
+    return look_at_bytes(line, job, length);
 }
 
 static enum exit_code find_entry(const struct command_line *line, struct job *job) {
@@ -113,13 +136,13 @@ static enum exit_code read_line(const struct command_line *line, struct job *job
     const char *bytes = line->values[OPT_SHARED], *seconds = line->values[OPT_TIMEOUT];
     job->seconds = 600;
     if (bytes != NULL && !word_number(bytes, INT32_MAX, &shared))
-        return usage_error(line, "--shared %s: a number of bytes", bytes);
+        return usage_error(line, "--shared %s: a number of bytes, at most %d; a device says what it takes", bytes,
+                           INT32_MAX);
     if (seconds != NULL && (!word_number(seconds, 1000000, &job->seconds) || job->seconds == 0))
         return usage_error(line, "--timeout %s: 1 to 1000000 seconds", seconds);
     job->launch.size = sizeof job->launch;
     job->launch.dynamic_shared = (uint32_t)shared;
-    enum exit_code code = read_dimensions(line, OPT_GRID, job->launch.grid);
-    if (code == EXIT_DONE) code = read_dimensions(line, OPT_BLOCK, job->launch.block);
+    enum exit_code code = read_dimensions(line, job);
     if (code == EXIT_DONE) code = read_device(line, job);
     if (code == EXIT_DONE) code = read_text(line, job);
     if (code == EXIT_DONE) code = find_entry(line, job);
@@ -140,7 +163,7 @@ static void out_of_time(int signal_number) {
 static dcpk_status launch_and_wait(struct job *job, dcpk_device *device, dcpk_module *module, dcpk_error *error) {
     void **params = must(calloc(job->args.count + 1, sizeof *params));
     for (size_t i = 0; i < job->args.count; i++)
-        params[i] = &job->args.list[i].value;
+        params[i] = exec_arg_value(&job->args.list[i]);
     struct timespec begin, end;
     dcpk_status status = dcpk_stream_create(device, &job->launch.stream, error);
     if (status == DCPK_OK) {
@@ -225,7 +248,11 @@ const struct command command_exec = {
 #include "exec_args.def"
             "Files of 'out' and 'inout' are written when the kernel is done, whole or not at all; '-' is stdout. The\n"
             "driver of a GPU assembles the PTX; the CPU device interprets it. What ran, where and how long goes to\n"
-            "stdout, or to stderr beside a buffer.\n",
+            "stdout, or to stderr beside a buffer.\n"
+            "Exit codes: 0 done; 1 a file cannot be read or written, or the device refuses the PTX or the launch, "
+            "faults, or is\n"
+            "not done in time; 2 words that cannot be read, or do not fit the kernel's parameters; 3 there is no such "
+            "device.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,

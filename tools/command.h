@@ -78,8 +78,8 @@ void *must(void *pointer);
  * after a message. */
 int environment_log_level(void);
 enum exit_code environment_log(const struct command_line *line);
-/* What DCPK_CPU_SEED, DCPK_CPU_DEVICES and DCPK_CPU_SMS say. */
-enum { CPU_SEED, CPU_DEVICES, CPU_SMS, CPU_VARIABLES };
+/* What DCPK_CPU_SEED, DCPK_CPU_DEVICES, DCPK_CPU_SMS and DCPK_CPU_CHECK say. */
+enum { CPU_SEED, CPU_DEVICES, CPU_SMS, CPU_CHECK, CPU_VARIABLES };
 struct cpu_variable {
     bool given;
     uint64_t value;

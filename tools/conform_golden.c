@@ -247,6 +247,90 @@ size_t conform_golden_count(const struct conform_golden *golden) {
     return golden->count;
 }
 
+/* ---- some lines anew ---- */
+struct new_line {
+    const char *line; /* with its newline */
+    size_t name_length, length;
+    bool placed;
+};
+
+static int by_place(const void *a, const void *b) {
+    const char *first = ((const struct entry *)a)->name, *second = ((const struct entry *)b)->name;
+    return first < second ? -1 : first > second;
+}
+
+static const char *behind_line(const char *at) {
+    const char *end = strchr(at, '\n');
+    return end != NULL ? end + 1 : at + strlen(at);
+}
+
+static struct new_line *lines_of(const struct conform_recording *r, size_t *count) {
+    struct new_line *lines = NULL;
+    *count = 0;
+    for (const char *at = behind_line(behind_line(r->text)), *next; *at != '\0'; at = next) {
+        next = behind_line(at);
+        lines = must(realloc(lines, (*count + 1) * sizeof *lines));
+        lines[(*count)++] = (struct new_line){at, strcspn(at, "\t"), (size_t)(next - at), false};
+    }
+    return lines;
+}
+
+static void append_bytes(struct conform_recording *r, const char *bytes, size_t length) {
+    make_room(r, length + 1);
+    memcpy(r->text + r->used, bytes, length);
+    r->text[r->used += length] = '\0';
+}
+
+/* The entry as the file has it. */
+static void append_entry(struct conform_recording *r, const struct entry *entry) {
+    size_t from = r->used, length = (size_t)(entry->data - entry->name) + strlen(entry->data);
+    append_bytes(r, entry->name, length);
+    for (size_t i = from; i < r->used; i++)
+        if (r->text[i] == '\0') r->text[i] = '\t';
+    append_bytes(r, "\n", 1);
+}
+
+/* Old entries in their order, each as it is or as the new line of its name; then the new lines that are left. */
+static struct conform_recording renewed(struct conform_golden *old, struct new_line *lines, size_t count) {
+    struct conform_recording all;
+    conform_recording_begin(&all, old->device);
+    qsort(old->entries, old->count, sizeof *old->entries, by_place);
+    for (size_t i = 0; i < old->count; i++) {
+        const struct entry *entry = &old->entries[i];
+        size_t name = strlen(entry->name), n = 0;
+        while (n < count && (lines[n].name_length != name || memcmp(lines[n].line, entry->name, name) != 0))
+            n++;
+        if (n == count) append_entry(&all, entry);
+        if (n < count && !lines[n].placed) append_bytes(&all, lines[n].line, lines[n].length);
+        if (n < count) lines[n].placed = true;
+    }
+    for (size_t n = 0; n < count; n++)
+        if (!lines[n].placed) append_bytes(&all, lines[n].line, lines[n].length);
+    return all;
+}
+
+dcpk_status conform_recording_renew(struct conform_recording *recording, const char *path, dcpk_error *error) {
+    struct conform_golden *old = NULL;
+    dcpk_status status = conform_golden_read(path, &old, error);
+    if (status != DCPK_OK) return status;
+    const char *device = behind_line(recording->text);
+    size_t length = strcspn(device, "\n"), count;
+    if (old->device == NULL || strlen(old->device) != length || memcmp(old->device, device, length) != 0) {
+        status = tool_fail(error, DCPK_E_ARG,
+                           "%s: recorded on %s, and this device is %.*s: a file has the results of one device; name "
+                           "another file",
+                           path, old->device != NULL ? old->device : "nothing", (int)length, device);
+    } else {
+        struct new_line *lines = lines_of(recording, &count);
+        struct conform_recording all = renewed(old, lines, count);
+        free(lines);
+        free(recording->text);
+        *recording = all;
+    }
+    conform_golden_free(old);
+    return status;
+}
+
 /* ---- comparing ---- */
 /* Patterns of a floating format in the order of their values. */
 static double place_of(uint64_t pattern, unsigned bits) {

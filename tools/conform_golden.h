@@ -45,6 +45,10 @@ struct conform_recording {
 void conform_recording_begin(struct conform_recording *recording, const char *device);
 void conform_recording_add(struct conform_recording *recording, const struct conform_record *record);
 void conform_recording_append(struct conform_recording *recording, const char *text);
+/* Makes of it what the file `path` is to hold: the file's lines in their order, each of a name that the recording has
+ * replaced, then what is new. The file itself stays as it is. As conform_golden_read; ARG where it is another device's.
+ */
+dcpk_status conform_recording_renew(struct conform_recording *recording, const char *path, dcpk_error *error);
 
 /* The record of a form's results; free results. */
 struct conform_record conform_record_of(const struct conform_form *form, uint64_t identity,

@@ -39,14 +39,15 @@ bool environment_cpu_read(struct cpu_variable values[CPU_VARIABLES], char why[EN
         uint64_t least, most;
     } rows[CPU_VARIABLES] = {[CPU_SEED] = {"DCPK_CPU_SEED", 0, UINT64_MAX},
                              [CPU_DEVICES] = {"DCPK_CPU_DEVICES", 1, 32},
-                             [CPU_SMS] = {"DCPK_CPU_SMS", 1, 1024}};
+                             [CPU_SMS] = {"DCPK_CPU_SMS", 1, 1024},
+                             [CPU_CHECK] = {"DCPK_CPU_CHECK", 0, 1}};
     for (size_t i = 0; i < CPU_VARIABLES; i++) {
         const char *text = variable(rows[i].name);
         values[i] = (struct cpu_variable){.given = text != NULL};
         if (text == NULL || (word_number(text, rows[i].most, &values[i].value) && values[i].value >= rows[i].least))
             continue;
-        snprintf(why, ENVIRONMENT_WHY, "%s=%s: a number from %llu to %llu", rows[i].name, text,
-                 (unsigned long long)rows[i].least, (unsigned long long)rows[i].most);
+        snprintf(why, ENVIRONMENT_WHY, rows[i].most == 1 ? "%s=%s: %llu or %llu" : "%s=%s: a number from %llu to %llu",
+                 rows[i].name, text, (unsigned long long)rows[i].least, (unsigned long long)rows[i].most);
         return false;
     }
     return true;

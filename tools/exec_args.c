@@ -1,6 +1,11 @@
 /* exec_args.c - see exec_args.h. */
 #include "exec_args.h"
 
+#include "input_file.h"
+#include "tool_error.h"
+
+#include <dcpk/cpu.h>
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +22,12 @@ static const struct {
 #include "exec_args.def"
 #undef X
 };
+
+static const char every_kind[] = /* " u8:N u16:N ..." */
+#define X(id, name, form, bytes, meaning) " " name ":" form
+#include "exec_args.def"
+#undef X
+    ;
 
 static bool is_buffer(enum exec_kind kind) {
     return kind >= EXEC_IN;
@@ -35,7 +46,7 @@ static bool read_integer(const char *text, unsigned bytes, uint64_t *bits) {
     if (hexadecimal) digits += 2;
     if (digits[0] == '\0' || strspn(digits, allowed) != strlen(digits)) return false;
     errno = 0;
-    uint64_t value = strtoull(digits, NULL, hexadecimal ? 16 : 10), most = bytes == 4 ? UINT32_MAX : UINT64_MAX;
+    uint64_t value = strtoull(digits, NULL, hexadecimal ? 16 : 10), most = UINT64_MAX >> (64 - 8 * bytes);
     if (errno != 0 || value > (minus ? most / 2 + 1 : most)) return false;
     *bits = minus ? 0 - value : value;
     return true;
@@ -57,27 +68,48 @@ static bool read_float(const char *text, unsigned bytes, uint64_t *bits) {
     return *end == '\0';
 }
 
-static enum exit_code bad_word(const struct command_line *line, const struct exec_arg *arg) {
-    return usage_error(line, "--arg %s: %s:%s is expected%s", arg->word, kinds[arg->kind].name, kinds[arg->kind].form,
-                       is_buffer(arg->kind) ? "" : ", a number that fits");
+/* Two digits a byte. */
+static bool read_bytes(const char *text, struct exec_arg *arg) {
+    size_t digits = strlen(text);
+    if (digits == 0 || digits % 2 != 0 || strspn(text, "0123456789abcdefABCDEF") != digits) return false;
+    unsigned char *bytes = must(malloc(digits / 2));
+    for (size_t i = 0; i < digits / 2; i++)
+        bytes[i] = (unsigned char)strtoul((const char[]){text[2 * i], text[2 * i + 1], '\0'}, NULL, 16);
+    arg->host = bytes;
+    arg->bytes = digits / 2;
+    return true;
 }
 
-static enum exit_code read_file(const struct command_line *line, struct exec_arg *arg) {
-    FILE *file = fopen(arg->path, "rb");
-    size_t room = 1 << 16;
-    struct stat there;
-    if (file != NULL && fstat(fileno(file), &there) == 0 && S_ISREG(there.st_mode)) room = (size_t)there.st_size + 1;
-    arg->host = must(malloc(room));
-    for (size_t got = 1; file != NULL && got > 0; arg->bytes += got) {
-        if (arg->bytes == room) arg->host = must(realloc(arg->host, room *= 2));
-        got = fread((char *)arg->host + arg->bytes, 1, room - arg->bytes, file);
+static bool read_value(const char *text, struct exec_arg *arg) {
+    unsigned bytes = kinds[arg->kind].bytes;
+    switch (arg->kind) {
+    case EXEC_F32:
+    case EXEC_F64:
+        return read_float(text, bytes, &arg->value);
+    case EXEC_BYTES:
+        return read_bytes(text, arg);
+    default:
+        return read_integer(text, bytes, &arg->value);
     }
-    bool good = file != NULL && ferror(file) == 0;
-    int why = errno;
-    if (file != NULL) fclose(file);
-    if (good) return EXIT_DONE;
-    complain(line, "--arg %s: cannot read '%s': %s", arg->word, arg->path, strerror(why));
-    return EXIT_WORK;
+}
+
+static enum exit_code bad_word(const struct command_line *line, const struct exec_arg *arg) {
+    return usage_error(line, "--arg %s: %s:%s is expected%s", arg->word, kinds[arg->kind].name, kinds[arg->kind].form,
+                       is_buffer(arg->kind)      ? ""
+                       : arg->kind == EXEC_BYTES ? ", two hexadecimal digits a byte"
+                                                 : ", a number that fits");
+}
+
+/* room: bytes that may still be read. */
+static enum exit_code read_file(const struct command_line *line, struct exec_arg *arg, uint64_t *room) {
+    char why[INPUT_WHY], *bytes;
+    if (!input_file_read(arg->path, *room, &bytes, &arg->bytes, why)) {
+        complain(line, "--arg %s: cannot read '%s': %s", arg->word, arg->path, why);
+        return EXIT_WORK;
+    }
+    arg->host = bytes;
+    *room -= arg->bytes;
+    return EXIT_DONE;
 }
 
 /* Before anything runs: a run whose result cannot be kept is for nothing. */
@@ -102,22 +134,16 @@ static enum exit_code look_at_output(const struct command_line *line, const stru
     return EXIT_WORK;
 }
 
-static enum exit_code read_word(const struct command_line *line, struct exec_arg *arg) {
+static enum exit_code read_word(const struct command_line *line, struct exec_arg *arg, uint64_t *room) {
     size_t kind = 0, length = strcspn(arg->word, ":");
     const char *rest = arg->word + length + 1;
     while (kind < EXEC_KINDS &&
            (strlen(kinds[kind].name) != length || strncmp(kinds[kind].name, arg->word, length) != 0))
         kind++;
     if (kind == EXEC_KINDS || arg->word[length] == '\0')
-        return usage_error(line, "--arg %s: u32:N, u64:N, f32:X, f64:X, in:FILE, out:BYTES:FILE or inout:FILE",
-                           arg->word);
+        return usage_error(line, "--arg %s: one of%s is expected", arg->word, every_kind);
     arg->kind = (enum exec_kind)kind;
-    if (!is_buffer(arg->kind)) {
-        bool integer = arg->kind == EXEC_U32 || arg->kind == EXEC_U64;
-        bool good = integer ? read_integer(rest, kinds[kind].bytes, &arg->value)
-                            : read_float(rest, kinds[kind].bytes, &arg->value);
-        return good ? EXIT_DONE : bad_word(line, arg);
-    }
+    if (!is_buffer(arg->kind)) return read_value(rest, arg) ? EXIT_DONE : bad_word(line, arg);
     arg->path = rest;
     if (arg->kind == EXEC_OUT) {
         char digits[24] = "";
@@ -134,7 +160,7 @@ static enum exit_code read_word(const struct command_line *line, struct exec_arg
         }
     }
     if (arg->path[0] == '\0') return bad_word(line, arg);
-    enum exit_code code = arg->kind == EXEC_OUT ? EXIT_DONE : read_file(line, arg);
+    enum exit_code code = arg->kind == EXEC_OUT ? EXIT_DONE : read_file(line, arg, room);
     return code == EXIT_DONE && is_written(arg->kind) ? look_at_output(line, arg) : code;
 }
 
@@ -142,9 +168,10 @@ enum exit_code exec_args_read(const struct command_line *line, struct exec_args 
     args->count = line->many_count;
     args->list = must(calloc(args->count + 1, sizeof *args->list));
     enum exit_code code = EXIT_DONE;
+    uint64_t room = input_file_room();
     for (size_t i = 0; i < args->count && code == EXIT_DONE; i++) {
         args->list[i].word = line->many[i];
-        code = read_word(line, &args->list[i]);
+        code = read_word(line, &args->list[i], &room);
         for (size_t j = 0; j < i && code == EXIT_DONE; j++)
             if (is_written(args->list[i].kind) && is_written(args->list[j].kind) &&
                 strcmp(args->list[i].path, args->list[j].path) == 0)
@@ -169,10 +196,11 @@ enum exit_code exec_args_fit(const struct command_line *line, const struct exec_
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < args->count; i++) {
-        unsigned bytes = kinds[args->list[i].kind].bytes;
+        const struct exec_arg *arg = &args->list[i];
+        uint64_t bytes = arg->kind == EXEC_BYTES ? arg->bytes : kinds[arg->kind].bytes;
         if (entry->parameters[i].bytes == 0 || entry->parameters[i].bytes == bytes) continue;
-        complain(line, "%s: parameter %zu has %llu bytes, and --arg %s has %u:", entry->name, i + 1,
-                 (unsigned long long)entry->parameters[i].bytes, args->list[i].word, bytes);
+        complain(line, "%s: parameter %zu has %llu bytes, and --arg %s has %llu:", entry->name, i + 1,
+                 (unsigned long long)entry->parameters[i].bytes, arg->word, (unsigned long long)bytes);
         show_entry(args, entry);
         return EXIT_USAGE;
     }
@@ -180,6 +208,19 @@ enum exit_code exec_args_fit(const struct command_line *line, const struct exec_
 }
 
 /* ---- on the device ---- */
+void *exec_arg_value(struct exec_arg *arg) {
+    return arg->kind == EXEC_BYTES ? arg->host : &arg->value;
+}
+
+/* The CPU device's memory checker is to report writes to it; other devices have no such thing. */
+static dcpk_status mark_input(const struct exec_arg *arg, const dcpk_device *device, dcpk_error *error) {
+    int (*mark)(uint64_t, uint64_t, int) = NULL;
+    void *symbol = dcpk_device_symbol(device, "dcpkcpu_mark");
+    memcpy(&mark, &symbol, sizeof mark);
+    if (mark == NULL || mark(arg->value, arg->bytes, DCPKCPU_MARK_INPUT) == 0) return DCPK_OK;
+    return tool_fail(error, DCPK_E_NOMEM, "--arg %s: no memory to mark it as an input", arg->word);
+}
+
 dcpk_status exec_args_place(struct exec_args *args, dcpk_device *device, dcpk_error *error) {
     dcpk_status status = DCPK_OK;
     for (size_t i = 0; i < args->count && status == DCPK_OK; i++) {
@@ -187,6 +228,7 @@ dcpk_status exec_args_place(struct exec_args *args, dcpk_device *device, dcpk_er
         if (!is_buffer(arg->kind) || arg->bytes == 0) continue; /* no bytes: the null address */
         status = dcpk_mem_alloc(device, arg->bytes, &arg->value, error);
         if (status == DCPK_OK) status = dcpk_mem_write(device, arg->value, arg->host, arg->bytes, error);
+        if (status == DCPK_OK && arg->kind == EXEC_IN) status = mark_input(arg, device, error);
     }
     return status;
 }

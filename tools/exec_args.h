@@ -19,7 +19,7 @@ struct exec_arg {
     enum exec_kind kind;
     const char *path; /* of a buffer's file */
     uint64_t value;   /* the bits of a number; a buffer's device address */
-    uint64_t bytes;   /* of the buffer */
+    uint64_t bytes;   /* of the buffer, or of a value of kind BYTES */
     void *host;       /* likewise, malloc */
 };
 struct exec_args {
@@ -33,6 +33,8 @@ enum exit_code exec_args_read(const struct command_line *line, struct exec_args 
 /* Whether they are what the entry takes, by number and size. */
 enum exit_code exec_args_fit(const struct command_line *line, const struct exec_args *args,
                              const struct ptx_entry *entry);
+/* Where the parameter's value stands, as a launch wants it. Valid as long as args. */
+void *exec_arg_value(struct exec_arg *arg);
 /* Buffers on the device, filled. */
 dcpk_status exec_args_place(struct exec_args *args, dcpk_device *device, dcpk_error *error);
 /* Back to the host, where something is to be written; then the buffers are freed. */

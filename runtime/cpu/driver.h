@@ -102,7 +102,9 @@ struct transfer { /* a copy, or a fill: from.at NULL */
 };
 void transfer_to_op(struct op *op, const struct transfer *transfer); /* driver_copy.c */
 
-/* driver_capture.c: what stream captures forbid. False: the result is set, the captures at fault are invalid. */
+/* driver_capture.c */
+uint64_t this_thread(struct world *world); /* a number of the calling thread of the host, from 1 */
+/* What stream captures forbid. False: the result is set, the captures at fault are invalid. */
 bool capture_allows_unsafe(struct call *call); /* a potentially unsafe call */
 bool capture_allows_legacy(struct call *call, const struct device *device);
 bool capture_allows_wait(struct call *call, const struct stream *stream); /* for a stream, or a question about it */

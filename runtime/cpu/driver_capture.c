@@ -19,7 +19,7 @@
 
 static _Thread_local int thread_mode; /* DRIVER_CAPTURE_GLOBAL */
 
-static uint64_t this_thread(struct world *world) {
+uint64_t this_thread(struct world *world) {
     static _Thread_local uint64_t life, number;
     if (!number || life != world->life) number = ++world->thread_serial;
     life = world->life;

@@ -1,13 +1,29 @@
-/* driver_stream.c - streams and events as the caller sees them. NULL, the legacy and the per-thread handle are all the
- * default stream of the current context's device. What captures forbid and take is driver_capture.c's. */
+/* driver_stream.c - streams and events as the caller sees them. NULL and the legacy handle are the default stream of
+ * the current context's device; the per-thread handle is a blocking stream that each thread of the host has on each
+ * device, from its first use on. What captures forbid and take is driver_capture.c's. */
 #include "runtime/cpu/driver.h"
 
 #include <stdlib.h>
 
 enum { QUERY_ROUNDS = 64, LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
 
+/* It stays with the device: a thread that ends leaves it behind, idle. */
+static struct stream *per_thread_stream(struct call *call) {
+    uint64_t thread = this_thread(call->world);
+    struct stream *stream = call->device->streams;
+    while (stream && stream->thread != thread)
+        stream = stream->next;
+    if (!stream) stream = stream_create(call->device, LEAST_PRIORITY, true);
+    if (stream)
+        stream->thread = thread;
+    else
+        call->result = R_CUDA_ERROR_OUT_OF_MEMORY;
+    return stream;
+}
+
 struct stream *stream_of(struct call *call, cu_stream handle) {
-    if (!handle || handle == (cu_stream)(uintptr_t)1 || handle == (cu_stream)(uintptr_t)2) return call->device->streams;
+    if (!handle || handle == (cu_stream)(uintptr_t)1) return call->device->streams;
+    if (handle == (cu_stream)(uintptr_t)2) return per_thread_stream(call);
     if (handle_is(call->world, handle, HANDLE_STREAM)) return handle;
     call->result = R_CUDA_ERROR_INVALID_HANDLE;
     return NULL;

@@ -232,8 +232,9 @@ struct stream {
     struct device *device;
     int number; /* 0: default stream */
     int priority;
-    bool blocking; /* orders with the default stream */
-    bool doomed;   /* destroyed by its user: goes when its work is done */
+    bool blocking;   /* orders with the default stream */
+    bool doomed;     /* destroyed by its user: goes when its work is done */
+    uint64_t thread; /* of the host, whose per-thread default stream it is; 0: none's */
     struct op *first, *last;
     struct op *cursor; /* first queued op */
     struct stream *next;

@@ -21,10 +21,28 @@ _dcpk_paths() { # compgen's letter: f files, d folders
 _dcpk_argument() { # --option, or -o
     awk -F '\t' -v o="$1" '$1 == o || ($3 != "" && $3 == o) { print $4 }' <<<"$options"
 }
-_dcpk_value() { # an option's argument, as its row has it
+# An argument KIND:VALUE of dcpk exec: its kind, and the file where there is one.
+_dcpk_kind() { # what is typed of it
+    case $1 in
+    in:* | inout:* | out:*:*)
+        word=${1##*:}
+        _dcpk_paths f
+        ;;
+    *:*) ;;
+    *)
+        word=$1
+        _dcpk_words "$("$dcpk" exec --help | awk '/^  [a-z0-9]+:/ { sub(/:.*/, ":"); print $1 }')"
+        ;;
+    esac
+}
+_dcpk_value() { # an option's argument, as its row has it; the whole word at the cursor
     local words=${1#'[='} before=
     words=${words%]}
     case $words in
+    KIND:*)
+        _dcpk_kind "${2#--*=}"
+        return
+        ;;
     *,...)
         words=${words%,...}
         case $word in *,*) before=${word%,*}, word=${word##*,} ;; esac
@@ -113,10 +131,10 @@ _dcpk() {
     case $whole in
     --*=*)
         word=${whole#*=}
-        _dcpk_value "$(_dcpk_argument "${whole%%=*}")"
+        _dcpk_value "$(_dcpk_argument "${whole%%=*}")" "${words[*]: -1}"
         ;;
     *) if [ -n "$argument" ]; then
-        _dcpk_value "$argument"
+        _dcpk_value "$argument" "${words[*]: -1}"
     else
         case $whole in
         -*) _dcpk_words "$(cut -f1 <<<"$options") --help" ;;
@@ -132,6 +150,6 @@ _dcpk() {
         esac
     fi ;;
     esac
-    case ${COMPREPLY[0]-} in *=) compopt -o nospace 2>/dev/null ;; esac
+    case ${COMPREPLY[0]-} in *[=:]) compopt -o nospace 2>/dev/null ;; esac
 }
 complete -F _dcpk dcpk
