@@ -196,6 +196,9 @@ struct loader {
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
     bool has_version, has_target, target_sm_90a;
+    unsigned version, target; /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
+    char target_kind;         /* what follows it: 0, a or f */
+    enum ptx_misfit misfit;   /* why the head is refused, where that has a result of its own */
     struct device_function *callees; /* bodies that calls can reach */
     struct name_scope *caller;       /* of the function that is being read: hidden */
     struct label *return_to;         /* where `ret` goes in a function that is called; NULL in an entry */
