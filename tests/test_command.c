@@ -178,6 +178,9 @@ START_TEST(a_variable_of_no_sane_value_is_named_with_value_and_range) {
                                           {"DCPK_CPU_SMS", "x", "1 to 1024"},
                                           {"DCPK_CPU_SMS", "0", "1 to 1024"},
                                           {"DCPK_CPU_SMS", "1025", "1 to 1024"},
+                                          {"DCPK_CPU_CAPABILITY", "9", "a compute capability such as 9.0"},
+                                          {"DCPK_CPU_CAPABILITY", "0.9", "a compute capability such as 9.0"},
+                                          {"DCPK_CPU_CAPABILITY", "9.0a", "a compute capability such as 9.0"},
                                           {"DCPK_LOG", "foo", "error, warning, info or debug"},
                                           {"DCPK_MULTICAST", "2", "1 or 0"},
                                           {"DCPK_PDL", "yes", "1 or 0"}};

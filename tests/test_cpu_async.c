@@ -223,7 +223,7 @@ static const struct {
     {COPY("0") "cvt.u64.u32 A, s; cvta.shared.u64 A, A; ld.v2.u32 {u, v}, [A+8];", {"read " UNFINISHED}},
     {COPY("0") "cvt.u64.u32 A, s; cvta.shared.u64 A, A; st.u16 [A+8], h;", {"write " UNFINISHED}},
     {COPY("0") "atom.shared.add.u32 u, [s], 1;", {"atomic " UNFINISHED}},
-    {"@!p exit; " COPY("16") "ld.shared.v4.u64 {A, B, C, A}, [s];", {"read " UNFINISHED, "32 bytes"}},
+    {"@!p exit; " COPY("16") "ld.shared.v2.u64 {A, B}, [s+16];", {"read " UNFINISHED, "16 bytes"}},
     {COPY("0") COMMIT COPY("0"), {"write " UNFINISHED, "16 bytes"}},
     {COPY("0") "cp.async.ca.shared.global [s+12], [I], 4;", {"write " UNFINISHED, "4 bytes"}},
     {COPY("0") MATRIX, {"read " UNFINISHED}},

@@ -31,6 +31,16 @@ static const struct refusal modules[] = {
     {".version 8.1\n.target ninety\n", "2: a target such as sm_90a is expected before `ninety`"},
     {".version 8.1\n.target sm_9x\n", "2: a target such as sm_90a is expected before `sm_9x`"},
     {".version 8.1\n.target sm_90,\n\n", "4: a target such as sm_90a is expected before the end"},
+    {".version 9.1\n", "1: .version 9.1 is newer than 9.0, the newest that is read"},
+    {".version 99.0\n", "1: .version 99.0 is newer than 9.0, the newest that is read"},
+    {".version 8.12345\n", "1: a PTX version such as 8.1 is expected before `8.12345`"},
+    {".version 1.0\n.target sm_90\n", "2: PTX 1.0 has no target `sm_90`: it came with .version 7.8"},
+    {".version 7.8\n.target sm_90a\n", "2: PTX 7.8 has no target `sm_90a`: it came with .version 8.0"},
+    {".version 8.7\n.target sm_100f\n", "2: PTX 8.7 has no target `sm_100f`: it came with .version 8.8"},
+    {".version 9.0\n.target sm_999\n", "2: PTX 9.0 has no target `sm_999`"},
+    {".version 9.0\n.target sm_90f\n", "2: PTX 9.0 has no target `sm_90f`"},
+    {".version 9.0\n.target sm_80a\n", "2: PTX 9.0 has no target `sm_80a`"},
+    {".version 9.0\n.target sm_90b\n", "2: a target such as sm_90a is expected before `sm_90b`"},
     {".version 8.1\n.target sm_90\n.address_size 32\n", "3: only .address_size 64 is supported"},
     {".version 8.1\n.target sm_90\n.address_size\n", "4: an integer constant is expected before the end"},
 };
@@ -175,11 +185,11 @@ static const struct refusal statements[] = {
     {"ld.global.v2.u32 {r, s, r}, [d];\n", "6: @ data of 2 registers is expected, not 3"},
     {"ld.global.v8.b64 {d, d, d, d, d, d, d, d}, [d];\n", "6: @ an access of more than 32 bytes"},
     {"ld.global.u32 5, [d];\n", "6: @ a load writes registers"},
-    {"ld.global.u32 r;\n", "6: @ a load has 2 operands and no release"},
-    {"ld.release.gpu.global.u32 r, [d];\n", "6: @ a load has 2 operands and no release"},
+    {"ld.global.u32 r;\n", "6: @ 2 operands are expected, not 1"},
+    {"ld.release.gpu.global.u32 r, [d];\n", "6: @ `.release` does not go with `ld`"},
     {"ld.global.u24 r, [d];\n", "6: @ unknown type of the access"},
-    {"st.const.u32 [d], r;\n", "6: @ a store has 2 operands, no acquire, and goes to global, shared or local memory"},
-    {"st.param.u32 [a], r;\n", "6: @ a store has 2 operands, no acquire, and goes to global, shared or local memory"},
+    {"st.const.u32 [d], r;\n", "6: @ a store has 2 operands and goes to global, shared or local memory"},
+    {"st.param.u32 [a], r;\n", "6: @ a store has 2 operands and goes to global, shared or local memory"},
     {"st.global.u32 [d], z;\n", "6: @ register 1 of the data does not suit .u32"},
     {"st.global.u32 [d], [d];\n", "6: @ a store reads registers or constants"},
     {"atom.global.add.u32 r, [d];\n", "6: @ 3 operands are expected, not 2"},
@@ -289,6 +299,82 @@ static const struct refusal statements[] = {
     {"fence.proxy.tensormap::generic.acquire.gpu [d], 64;\n", "6: @ the size of a tensor map is 128"},
 };
 
+/* What the assembler refuses, too: modifiers, constants and addresses that do not go together. */
+static const struct refusal combinations[] = {
+    {"ld.acquire.global.u32 r, [d];\n", "6: @ `.acquire` needs a scope: .cta, .cluster, .gpu or .sys"},
+    {"ld.relaxed.global.u32 r, [d];\n", "6: @ `.relaxed` needs a scope: .cta, .cluster, .gpu or .sys"},
+    {"st.release.global.u32 [d], r;\n", "6: @ `.release` needs a scope: .cta, .cluster, .gpu or .sys"},
+    {"multimem.st.relaxed.global.u32 [d], r;\n", "6: @ `.relaxed` needs a scope: .cta, .cluster, .gpu or .sys"},
+    {"ld.gpu.global.u32 r, [d];\n", "6: @ a scope goes with .relaxed, .acquire or .release alone"},
+    {"st.volatile.gpu.global.u32 [d], r;\n", "6: @ a scope goes with .relaxed, .acquire or .release alone"},
+    {"ld.volatile.acquire.gpu.u32 r, [d];\n", "6: @ `.acquire` does not go with `.volatile`"},
+    {"ld.relaxed.gpu.sys.u32 r, [d];\n", "6: @ `.sys` does not go with `.gpu`"},
+    {"ld.relaxed.gl.u32 r, [d];\n", "6: @ `ld.relaxed.gl.u32` is not supported in this form"},
+    {"ld.mmio.relaxed.gpu.u32 r, [d];\n", "6: @ `.mmio` goes with .relaxed.sys alone"},
+    {"ld.global.shared.u32 r, [d];\n", "6: @ `.shared` does not go with `.global`"},
+    {"ld.relaxed.gpu.global.cv.u32 r, [d];\n", "6: @ `.relaxed` does not go with `.cv`"},
+    {"st.volatile.global.wt.u32 [d], r;\n", "6: @ `.volatile` does not go with `.wt`"},
+    {"ld.volatile.local.u32 r, [d];\n", "6: @ `.volatile` does not go with `.local`"},
+    {"ld.shared.nc.u32 r, [d];\n", "6: @ `.nc` reads .global memory alone"},
+    {"ld.nc.u32 r, [d];\n", "6: @ `.nc` reads .global memory alone"},
+    {"ld.acquire.gpu.global.nc.u32 r, [d];\n", "6: @ `.acquire` does not go with `.nc`"},
+    {"ld.global.nc.cv.u32 r, [d];\n", "6: @ `.cv` does not go with `.nc`"},
+    {"ld.global.wt.u32 r, [d];\n", "6: @ `.wt` does not go with `ld`"},
+    {"st.global.nc.u32 [d], r;\n", "6: @ `.nc` does not go with `st`"},
+    {"st.acquire.gpu.global.u32 [d], r;\n", "6: @ `.acquire` does not go with `st`"},
+    {"ldu.shared.u32 r, [d];\n", "6: @ ldu reads global memory alone"},
+    {"ld.global.f16 h, [d];\n", "6: @ a half is loaded and stored as .b16, a pair as .b32"},
+    {"st.shared.bf16x2 [d], r;\n", "6: @ a half is loaded and stored as .b16, a pair as .b32"},
+    {"ld.global.v4.b64 {d, d, d, d}, [d];\n",
+     "6: @ an access of more than 16 bytes needs .target sm_100 or a newer one"},
+    {"ld.global.u32 r, [s];\n", "6: @ a global address has 64 bits, and its register 32"},
+    {"st.u32 [s], r;\n", "6: @ a generic address has 64 bits, and its register 32"},
+    {"atom.add.u32 r, [s], r;\n", "6: @ a generic address has 64 bits, and its register 32"},
+    {"mbarrier.init.b64 [s], 1;\n", "6: @ a generic address has 64 bits, and its register 32"},
+    {"ld.const.u32 r, [s];\n", "6: @ constant memory is addressed with 64-bit registers here"},
+    {"st.global.u32 [5], r;\n",
+     "6: @ a constant is an address of local memory alone: a register or a variable is expected"},
+    {"ld.shared.u32 r, [2048];\n",
+     "6: @ a constant is an address of local memory alone: a register or a variable is expected"},
+    {"st.global.u32 [d], 1.5;\n", "6: @ constant 1 of the data does not suit .u32"},
+    {"st.global.f32 [d], 1;\n", "6: @ constant 1 of the data does not suit .f32"},
+    {"st.global.b32 [d], 1.5;\n", "6: @ constant 1 of the data does not suit .b32"},
+    {"st.global.b64 [d], 0f3F800000;\n", "6: @ constant 1 of the data does not suit .b64"},
+    {"st.global.v2.f32 [d], {x, 1};\n", "6: @ constant 2 of the data does not suit .f32"},
+    {"mov.b32 r, 1.5;\n", "6: @ operand 2 does not suit the instruction's type: a 32-bit value is expected"},
+    {"selp.b64 d, 0f3F800000, d, p;\n",
+     "6: @ operand 2 does not suit the instruction's type: a 64-bit value is expected"},
+    {"atom.global.exch.b32 r, [d], 1.5;\n",
+     "6: @ operand 3 does not suit the instruction's type: a 32-bit value is expected"},
+    {"atom.global.add.s64 d, [d], d;\n", "6: @ `atom.global.add.s64` is not supported in this form"},
+    {"atom.global.exch.u32 r, [d], r;\n", "6: @ `atom.global.exch.u32` is not supported in this form"},
+    {"atom.global.min.noftz.f16x2 r, [d], r;\n", "6: @ `atom.global.min.noftz.f16x2` is not supported in this form"},
+    {"atom.global.add.f16x2 r, [d], r;\n", "6: @ `.noftz` goes with f16, f16x2, bf16 and bf16x2, and they with it"},
+    {"red.global.add.noftz.u32 [d], r;\n", "6: @ `.noftz` goes with f16, f16x2, bf16 and bf16x2, and they with it"},
+    {"atom.sc.gpu.global.add.u32 r, [d], r;\n", "6: @ `.sc` does not go with `atom`"},
+    {"red.acquire.gpu.global.add.u32 [d], r;\n", "6: @ `.acquire` does not go with `red`"},
+    {"fence.sc;\n", "6: @ a fence needs a scope: .cta, .cluster, .gpu or .sys"},
+    {"fence;\n", "6: @ a fence needs a scope: .cta, .cluster, .gpu or .sys"},
+    {"fence.relaxed.gpu;\n", "6: @ `.relaxed` does not go with `fence`"},
+    {"fence.sc.acq_rel.gpu;\n", "6: @ `.acq_rel` does not go with `.sc`"},
+    {"fence.mbarrier_init.release.gpu;\n", "6: @ `.mbarrier_init` goes with .release.cluster alone"},
+    {"setp.lo.s32 p, r, s;\n", "6: @ `.lo` compares unsigned integers"},
+    {"set.hs.u32.s32 r, r, s;\n", "6: @ `.hs` compares unsigned integers"},
+    {"setp.lt.b32 p, r, s;\n", "6: @ bits are compared with .eq and .ne"},
+    {"bar.sync 16;\n", "6: @ a barrier is a number from 0 to 15"},
+    {"barrier.sync -1;\n", "6: @ a barrier is a number from 0 to 15"},
+    {"bar.sync 0, 33;\n", "6: @ the threads of a barrier are a multiple of 32"},
+    {"bar.arrive 1, 7;\n", "6: @ the threads of a barrier are a multiple of 32"},
+    {"bar.red.popc.u32 r, 0, 33, p;\n", "6: @ the threads of a barrier are a multiple of 32"},
+    {"mov.u32 r, %envreg31;\n", "6: @ the special register `%envreg31` is not supported"},
+    {"mov.u64 d, %pm7_64;\n", "6: @ the special register `%pm7_64` is not supported"},
+    {"mov.u32 r, %reserved_smem_offset_1;\n", "6: @ the special register `%reserved_smem_offset_1` is not supported"},
+    {"mov.u32 r, %envreg32;\n", "6: @ `%envreg32` is neither a declared register nor a known special register"},
+    {".reg .b32 w1; .reg .b32 w<9>;\n", "6: `w1` is declared twice in one scope"},
+    {".reg .b32 w<9>;\n.reg .b32 w8;\n", "7: `w8` is declared twice in one scope"},
+    {".shared .b8 e[0];\n", "6: `e` has a dimension of 0"},
+};
+
 /* The same for sm_90a. */
 static const struct refusal hopper[] = {
     {"wgmma.fence.sync.aligned r;\n", "6: @ no operand is expected"},
@@ -346,6 +432,31 @@ START_TEST(a_malformed_statement_is_refused_with_line_and_reason) {
 }
 END_TEST
 
+START_TEST(what_the_assembler_refuses_is_refused_with_line_and_reason) {
+    check(HEAD("sm_90") ENTRY, &combinations[_i], "}\n");
+}
+END_TEST
+
+/* Names that look like members of a range and are none; scopes within; the half-way forms of the rules above. */
+START_TEST(what_the_assembler_takes_is_taken) {
+    static const char *const rows[] = {
+        ".reg .b32 w<9>; .reg .b32 w9; .reg .b32 w01; .reg .b32 w1<9>; { .reg .b32 w1; mov.u32 w1, 1; }",
+        "ld.acquire.gpu.global.u32 r, [d]; ld.mmio.relaxed.sys.global.u32 r, [d]; ld.weak.global.ca.u32 r, [d];",
+        "ld.gpu.relaxed.global.u32 r, [d]; ld.global.nc.ca.u32 r, [d]; st.weak.wt.global.u32 [d], r;",
+        "st.global.f64 [d], 0f3F800000; st.global.f32 [d], 1.5; st.global.b32 [d], 0f3F800000; st.global.b64 [d], 1.5;",
+        "atom.relaxed.global.add.u32 r, [d], s; red.release.global.add.u32 [d], s; atom.add.noftz.f16x2 r, [d], s;",
+        "fence.gpu; fence.acquire.cta; fence.gpu.sc; fence.mbarrier_init.release.cluster; membar.gl;",
+        "bar.sync 15; bar.sync 0, 64; bar.sync r, s; setp.lo.u32 p, r, s; setp.ne.b64 p, d, d;",
+        "selp.f32 x, 1.5, y, p; mov.b32 r, 0f3F800000; mov.b64 d, 1.5; ld.local.u32 r, [4]; ld.shared.u32 r, [s+4];",
+    };
+    char text[1024], message[1024] = "";
+    snprintf(text, sizeof text, HEAD("sm_90") ENTRY "%s\nret; }\n", rows[_i]);
+    struct ptx_module *module = ptx_load(text, NULL, message, sizeof message);
+    ck_assert_msg(module != NULL, "%s", message);
+    ptx_free(module);
+}
+END_TEST
+
 START_TEST(a_malformed_statement_for_sm_90a_is_refused_with_line_and_reason) {
     check(HEAD("sm_90a") ENTRY, &hopper[_i], "}\n");
 }
@@ -368,6 +479,9 @@ int main(void) {
                         sizeof directives / sizeof *directives);
     tcase_add_loop_test(tcase, a_malformed_statement_is_refused_with_line_and_reason, 0,
                         sizeof statements / sizeof *statements);
+    tcase_add_loop_test(tcase, what_the_assembler_refuses_is_refused_with_line_and_reason, 0,
+                        sizeof combinations / sizeof *combinations);
+    tcase_add_loop_test(tcase, what_the_assembler_takes_is_taken, 0, 8);
     tcase_add_loop_test(tcase, a_malformed_statement_for_sm_90a_is_refused_with_line_and_reason, 0,
                         sizeof hopper / sizeof *hopper);
     tcase_add_test(tcase, a_short_buffer_holds_the_beginning_of_the_message);

@@ -33,6 +33,13 @@ enum exit_code environment_log(const struct command_line *line) {
     return environment_log_read(why) ? EXIT_DONE : usage_error(line, "%s", why);
 }
 
+/* 9.0: one or two digits from 1 on, a point, one digit. */
+static bool is_capability(const char *text) {
+    size_t digits = strspn(text, "0123456789");
+    return (digits == 1 || digits == 2) && atoi(text) >= 1 && text[digits] == '.' &&
+           strspn(text + digits + 1, "0123456789") == 1 && text[digits + 2] == '\0';
+}
+
 bool environment_cpu_read(struct cpu_variable values[CPU_VARIABLES], char why[ENVIRONMENT_WHY]) {
     static const struct {
         const char *name;
@@ -50,7 +57,10 @@ bool environment_cpu_read(struct cpu_variable values[CPU_VARIABLES], char why[EN
                  rows[i].name, text, (unsigned long long)rows[i].least, (unsigned long long)rows[i].most);
         return false;
     }
-    return true;
+    const char *capability = variable("DCPK_CPU_CAPABILITY");
+    if (capability == NULL || is_capability(capability)) return true;
+    snprintf(why, ENVIRONMENT_WHY, "DCPK_CPU_CAPABILITY=%s: a compute capability such as 9.0", capability);
+    return false;
 }
 
 enum exit_code environment_cpu(const struct command_line *line, struct cpu_variable values[CPU_VARIABLES]) {

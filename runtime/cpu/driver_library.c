@@ -154,14 +154,19 @@ static void load(struct call *call, struct library *library, const void *code, c
     char message[sizeof call->world->report] = "";
     call->result = take_blob(library, code, &ptx);
     if (!call->result) {
-        library->module = ptx_load(ptx, &library->lines, message, sizeof message);
-        if (!library->module)
+        const dcpkcpu_options *o = &call->world->options;
+        enum ptx_misfit misfit = ptx_misfit(ptx, &library->lines, o->major, o->minor, message, sizeof message);
+        if (!misfit) library->module = ptx_load(ptx, &library->lines, message, sizeof message);
+        if (misfit)
+            call->result =
+                misfit == PTX_MISFIT_VERSION ? R_CUDA_ERROR_UNSUPPORTED_PTX_VERSION : R_CUDA_ERROR_NO_BINARY_FOR_GPU;
+        else if (!library->module)
             call->result = R_CUDA_ERROR_INVALID_PTX;
         else if (!add_kernels(call->world, library) || handle_add(call->world, library, HANDLE_LIBRARY))
             call->result = R_CUDA_ERROR_OUT_OF_MEMORY;
     }
     write_log(log, message);
-    if (call->result == R_CUDA_ERROR_INVALID_PTX) memcpy(call->world->report, message, sizeof message);
+    if (*message) memcpy(call->world->report, message, sizeof message);
 }
 
 cu_result cpu_library_load(cu_library *handle, const void *code, int *jit_options, void **jit_values,

@@ -50,10 +50,22 @@ static bool checker_from_environment(dcpkcpu_options *options) {
     return good;
 }
 
+/* "9.0"; absent or empty leaves it. */
+static bool capability_from_environment(dcpkcpu_options *options) {
+    const char *text = getenv("DCPK_CPU_CAPABILITY");
+    if (!text || !*text) return true;
+    size_t digits = strspn(text, "0123456789");
+    const char *minor = text + digits + 1;
+    if (digits < 1 || digits > 2 || text[digits] != '.' || strspn(minor, "0123456789") != 1 || minor[1]) return false;
+    options->major = (int32_t)strtol(text, NULL, 10);
+    options->minor = *minor - '0';
+    return options->major >= 1;
+}
+
 static bool options_from_environment(dcpkcpu_options *options) {
     uint64_t devices = (uint64_t)options->devices, sms = (uint64_t)options->sms;
     bool seeded = false, given;
-    bool good = checker_from_environment(options) &&
+    bool good = checker_from_environment(options) && capability_from_environment(options) &&
                 read_number("DCPK_CPU_SEED", 0, UINT64_MAX, &options->seed, &seeded) &&
                 read_number("DCPK_CPU_DEVICES", 1, MAX_DEVICES, &devices, &given) &&
                 read_number("DCPK_CPU_SMS", 1, 1024, &sms, &given);

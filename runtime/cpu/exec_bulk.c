@@ -10,8 +10,8 @@
 #include <runtime/cpu/exec_tensor.h>
 
 static u64 address_of(const struct exec *x, const u32 *words, u32 lane) {
-    u64 offset = (u64)words[2] << 32 | words[1];
-    return offset + (words[3] ? ((const u64 *)AT(x, words[0]))[lane] : ((const u32 *)AT(x, words[0]))[lane]);
+    if (!words[3]) return ((const u32 *)AT(x, words[0]))[lane] + words[1]; /* a 32-bit register: modulo 2^32 */
+    return ((const u64 *)AT(x, words[0]))[lane] + ((u64)words[2] << 32 | words[1]);
 }
 
 static u32 word_of(const struct exec *x, u32 operand, u32 lane) {

@@ -8,16 +8,16 @@
 #include <runtime/cpu/exec_memory.h>
 #include <runtime/cpu/exec_vector.h>
 
-/* Address of each active lane, offset added. */
+/* Address of each active lane, offset added: modulo 2^32 where the register has 32 bits. */
 void lane_addresses(const struct exec *x, const struct op *o, u64 *address) {
     if (o->flags & F_WIDE_ADDRESS) {
         const u64 *a = AT(x, o->a);
         for (int l = 0; l < WARP; l++)
             address[l] = a[l] + (u64)o->imm;
     } else {
-        const u32 *a = AT(x, o->a);
+        const u32 *a = AT(x, o->a), offset = (u32)o->imm;
         for (int l = 0; l < WARP; l++)
-            address[l] = a[l] + (u64)o->imm;
+            address[l] = a[l] + offset;
     }
 }
 

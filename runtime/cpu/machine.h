@@ -50,6 +50,11 @@ struct ptx_function {
 /* Parses and decodes text (NUL-terminated). NULL and a message naming the instruction, PTX line and template
  * line when anything is unknown or malformed. lines may have NULL members; it must outlive the module. */
 struct ptx_module *ptx_load(const char *text, const struct line_source *lines, char *message, size_t capacity);
+/* Whether a text is PTX that a device of this capability runs, by its .version and .target; else the message says why.
+ * A malformed head fits: ptx_load refuses it. */
+enum ptx_misfit { PTX_FITS, PTX_MISFIT_VERSION, PTX_MISFIT_TARGET };
+enum ptx_misfit ptx_misfit(const char *text, const struct line_source *lines, int major, int minor, char *message,
+                           size_t capacity);
 void ptx_free(struct ptx_module *module);
 unsigned ptx_function_count(const struct ptx_module *module);
 struct ptx_function *ptx_function_at(struct ptx_module *module, unsigned index);

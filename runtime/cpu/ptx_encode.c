@@ -183,6 +183,8 @@ void encode_address(struct loader *l, const struct insn *insn, const struct oper
         op->flags |= v.bits == 64 ? F_WIDE_ADDRESS : 0;
         return;
     }
+    if (!o->variable && op->space != SPACE_LOCAL)
+        insn_fail(l, insn, "a constant is an address of local memory alone: a register or a variable is expected");
     if (o->variable && (o->variable->space == SPACE_GLOBAL || o->variable->space == SPACE_CONST)) {
         op->a = pin_special(l, S_VARIABLE, o->variable->index, 0, 64);
     } else {

@@ -17,6 +17,8 @@ static u32 checked(struct loader *l, const struct insn *insn, unsigned index, ch
 static void shared_address(struct loader *l, const struct insn *insn, unsigned index, struct op *op) {
     const struct operand *o = &insn->operands[index];
     encode_address(l, insn, o, op);
+    if (o->has_reg && !(op->flags & F_WIDE_ADDRESS) && op->space == SPACE_GENERIC)
+        insn_fail(l, insn, "a generic address has 64 bits, and its register 32");
     if (o->variable && o->variable->space != SPACE_SHARED)
         insn_fail(l, insn, "`%.*s` lies in another space", (int)o->variable->name.length, o->variable->name.at);
     if (o->variable && op->space == SPACE_GENERIC)

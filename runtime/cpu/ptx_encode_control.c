@@ -59,7 +59,14 @@ void encode_barrier(struct loader *l, const struct insn *insn, struct op *op) {
     op->kind = SYNC_BARRIER;
     op->bytes = insn->modifiers[0].length == 3 || insn_has(insn, "aligned"); /* bar is barrier.aligned */
     op->a = checked(l, insn, first, 'w', 32);
-    if (insn->operand_count == most) op->b = checked(l, insn, first + 1, 'w', 32);
+    const struct operand *barrier = &insn->operands[first], *threads = barrier + 1;
+    if (barrier->kind == O_INTEGER && barrier->bits >= MAX_BARRIERS)
+        insn_fail(l, insn, "a barrier is a number from 0 to %d", MAX_BARRIERS - 1);
+    if (insn->operand_count == most) {
+        op->b = checked(l, insn, first + 1, 'w', 32);
+        if (threads->kind == O_INTEGER && threads->bits % WARP)
+            insn_fail(l, insn, "the threads of a barrier are a multiple of %d", WARP);
+    }
     if (!red) return;
     op->c = encode_predicate(l, insn, &insn->operands[insn->operand_count - 1]);
     op->d = op->sub == BARRIER_POPC ? output(l, insn, 'w') : encode_predicate(l, insn, &insn->operands[0]);

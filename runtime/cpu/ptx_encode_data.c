@@ -204,6 +204,12 @@ static op_fn *encode_compare(struct loader *l, const struct insn *insn, struct o
     if (!c || !type.valid || type.bits < 16 || type.kind == REG_PRED || known != insn->modifier_count ||
         !(is_float ? c->is_float : c->is_integer))
         insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
+    static const char *const unsigned_alone[] = {"lo", "ls", "hi", "hs"};
+    for (size_t i = 0; i < 4; i++)
+        if (text_is(name, unsigned_alone[i]) && type_text.at[0] != 'u')
+            insn_fail(l, insn, "`.%s` compares unsigned integers", unsigned_alone[i]);
+    if (!is_float && type.kind == REG_BITS && !text_is(name, "eq") && !text_is(name, "ne"))
+        insn_fail(l, insn, "bits are compared with .eq and .ne");
     bool combines = (op->flags & (F_AND | F_OR | F_XOR)) != 0;
     want_operands(l, insn, combines ? 4 : 3, combines ? 4 : 3);
     op->flags |= is_float ? c->floating_flags : c->integer_flags;

@@ -2,128 +2,50 @@
  */
 #include <string.h>
 #include <runtime/cpu/exec_ops.h>
-#include <runtime/cpu/ptx.h>
-
-struct access_mods {
-    enum space space;
-    enum order order;
-    enum scope scope;
-    unsigned count;
-    struct text type, operation;
-    bool policy; /* an .L2::cache_hint operand follows */
-};
-
-/* What each modifier sets; hints about caches set nothing. */
-enum effect { EFFECT_NONE, EFFECT_SPACE, EFFECT_ORDER, EFFECT_SCOPE, EFFECT_COUNT, EFFECT_POLICY };
-static const struct {
-    const char *name;
-    enum effect effect;
-    u8 value;
-} effects[] = {{"global", EFFECT_SPACE, SPACE_GLOBAL},
-               {"shared", EFFECT_SPACE, SPACE_SHARED},
-               {"shared::cta", EFFECT_SPACE, SPACE_SHARED},
-               {"shared::cluster", EFFECT_SPACE, SPACE_CLUSTER},
-               {"local", EFFECT_SPACE, SPACE_LOCAL},
-               {"param", EFFECT_SPACE, SPACE_PARAM},
-               {"param::entry", EFFECT_SPACE, SPACE_PARAM},
-               {"param::func", EFFECT_SPACE, SPACE_PARAM},
-               {"const", EFFECT_SPACE, SPACE_CONST},
-               {"weak", EFFECT_ORDER, ORDER_WEAK},
-               {"volatile", EFFECT_ORDER, ORDER_VOLATILE},
-               {"relaxed", EFFECT_ORDER, ORDER_RELAXED},
-               {"acquire", EFFECT_ORDER, ORDER_ACQUIRE},
-               {"release", EFFECT_ORDER, ORDER_RELEASE},
-               {"acq_rel", EFFECT_ORDER, ORDER_ACQ_REL},
-               {"sc", EFFECT_ORDER, ORDER_SC},
-               {"mmio", EFFECT_ORDER, ORDER_VOLATILE},
-               {"cta", EFFECT_SCOPE, SCOPE_CTA},
-               {"cluster", EFFECT_SCOPE, SCOPE_CLUSTER},
-               {"gpu", EFFECT_SCOPE, SCOPE_GPU},
-               {"gl", EFFECT_SCOPE, SCOPE_GPU},
-               {"sys", EFFECT_SCOPE, SCOPE_SYS},
-               {"v2", EFFECT_COUNT, 2},
-               {"v4", EFFECT_COUNT, 4},
-               {"v8", EFFECT_COUNT, 8},
-               {"L2::cache_hint", EFFECT_POLICY, 0},
-               {"nc", EFFECT_NONE, 0},
-               {"ca", EFFECT_NONE, 0},
-               {"cg", EFFECT_NONE, 0},
-               {"cs", EFFECT_NONE, 0},
-               {"cv", EFFECT_ORDER, ORDER_VOLATILE},
-               {"lu", EFFECT_NONE, 0},
-               {"wb", EFFECT_NONE, 0},
-               {"wt", EFFECT_NONE, 0},
-               {"noftz", EFFECT_NONE, 0},
-               {"unified", EFFECT_NONE, 0},
-               {"L1::evict_normal", EFFECT_NONE, 0},
-               {"L1::evict_unchanged", EFFECT_NONE, 0},
-               {"L1::evict_first", EFFECT_NONE, 0},
-               {"L1::evict_last", EFFECT_NONE, 0},
-               {"L1::no_allocate", EFFECT_NONE, 0},
-               {"L2::evict_normal", EFFECT_NONE, 0},
-               {"L2::evict_first", EFFECT_NONE, 0},
-               {"L2::evict_last", EFFECT_NONE, 0},
-               {"L2::64B", EFFECT_NONE, 0},
-               {"L2::128B", EFFECT_NONE, 0},
-               {"L2::256B", EFFECT_NONE, 0}};
+#include <runtime/cpu/ptx_access.h>
 
 static _Noreturn void unsupported(struct loader *l, const struct insn *insn) {
     insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
 }
 
-/* Modifiers first..count-2; the last is the type. One that is no effect is the operation of an atomic, which may appear
- * once. */
-static struct access_mods read_mods(struct loader *l, const struct insn *insn, bool atomic, unsigned first) {
-    struct access_mods mods = {.count = 1, .space = SPACE_GENERIC, .order = ORDER_WEAK};
-    if (insn->modifier_count < first + 1) unsupported(l, insn);
-    for (unsigned i = first; i + 1 < insn->modifier_count; i++) {
-        struct text m = insn->modifiers[i];
-        bool found = false;
-        for (size_t j = 0; j < sizeof effects / sizeof effects[0] && !found; j++) {
-            if (!text_is(m, effects[j].name)) continue;
-            found = true;
-            u8 value = effects[j].value;
-            switch (effects[j].effect) {
-            case EFFECT_SPACE:
-                mods.space = value;
-                break;
-            case EFFECT_ORDER:
-                mods.order = value;
-                break;
-            case EFFECT_SCOPE:
-                mods.scope = value;
-                break;
-            case EFFECT_COUNT:
-                mods.count = value;
-                break;
-            case EFFECT_POLICY:
-                mods.policy = true;
-                break;
-            default:
-                break;
-            }
-        }
-        if (!found && atomic && !mods.operation.length)
-            mods.operation = m;
-        else if (!found)
-            unsupported(l, insn);
-    }
-    mods.type = insn->modifiers[insn->modifier_count - 1];
-    return mods;
+/* An address whose space op->space says. Registers of 32 bits reach what lies in windows of 32 bits. */
+static void take_address(struct loader *l, const struct insn *insn, const struct operand *o, struct op *op) {
+    encode_address(l, insn, o, op);
+    if (o->has_reg && !(op->flags & F_WIDE_ADDRESS) && (op->space == SPACE_GENERIC || op->space == SPACE_GLOBAL))
+        insn_fail(l, insn, "a %s address has 64 bits, and its register 32",
+                  op->space == SPACE_GLOBAL ? "global" : "generic");
+    if (o->has_reg && !(op->flags & F_WIDE_ADDRESS) && op->space == SPACE_CONST)
+        insn_fail(l, insn, "constant memory is addressed with 64-bit registers here");
+}
+
+/* A number where data is expected: a float's for floats, an integer's for integers; bits also take a float of their
+ * own width. */
+static bool constant_fits(struct type type, const struct operand *o) {
+    if (o->kind == O_INTEGER) return type.kind != REG_FLOAT;
+    if (o->kind != O_F32 && o->kind != O_F64) return false;
+    return type.kind == REG_FLOAT || (type.kind == REG_BITS && type.bits == (o->kind == O_F32 ? 32 : 64));
+}
+
+static bool is_half(struct text type) {
+    return text_is(type, "f16") || text_is(type, "bf16") || text_is(type, "f16x2") || text_is(type, "bf16x2");
 }
 
 /* The data operand, scalar or vector: registers as wide as the type or wider (integers), all of one width. */
 static void encode_data(struct loader *l, const struct insn *insn, const struct operand *data,
                         const struct access_mods *mods, bool load, struct op *op) {
+    bool multimem = insn->form->encode == encode_store && insn->form->sub == 1;
     struct type type = type_named(mods->type);
     u32 parts[16];
     const struct operand *items = data->kind == O_VECTOR ? data->items : data;
     unsigned count = data->kind == O_VECTOR ? data->count : 1;
     if (!type.valid || type.kind == REG_PRED) insn_fail(l, insn, "unknown type of the access");
+    if (!multimem && is_half(mods->type)) insn_fail(l, insn, "a half is loaded and stored as .b16, a pair as .b32");
     if (count != mods->count)
         insn_fail(l, insn, "data of %u register%s expected, not %u", mods->count, mods->count == 1 ? " is" : "s is",
                   count);
     if (type.bits / 8u * count > 32) insn_fail(l, insn, "an access of more than 32 bytes");
+    if (type.bits / 8u * count > 16 && l->target < 100)
+        insn_fail(l, insn, "an access of more than 16 bytes needs .target sm_100 or a newer one");
     unsigned width = 0;
     for (unsigned i = 0; i < count; i++) {
         const struct operand *o = &items[i];
@@ -142,6 +64,9 @@ static void encode_data(struct loader *l, const struct insn *insn, const struct 
             insn_fail(l, insn, "a load writes registers");
         } else if (!load && o->kind != O_INTEGER && o->kind != O_F32 && o->kind != O_F64) {
             insn_fail(l, insn, "a store reads registers or constants");
+        } else if (!load && !constant_fits(type, o)) {
+            insn_fail(l, insn, "constant %u of the data does not suit .%.*s", i + 1, (int)mods->type.length,
+                      mods->type.at);
         }
         parts[i] = encode_operand(l, insn, o, bits, false);
     }
@@ -193,13 +118,15 @@ static bool says_input(const struct insn *insn) {
 }
 
 void encode_load(struct loader *l, const struct insn *insn, struct op *op) {
-    struct access_mods mods = read_mods(l, insn, false, 1);
+    bool ldu = text_is(insn->modifiers[0], "ldu");
+    struct access_mods mods = access_mods(l, insn, ldu ? VERB_LDU : VERB_LD, 1);
     unsigned operands = 2 + mods.policy;
+    if (ldu && mods.space != SPACE_GLOBAL && mods.space != SPACE_GENERIC)
+        insn_fail(l, insn, "ldu reads global memory alone");
     if (mods.space == SPACE_PARAM && is_passed(&insn->operands[1])) mods.space = SPACE_LOCAL;
-    if (insn->operand_count != operands || mods.order == ORDER_RELEASE || mods.order == ORDER_ACQ_REL)
-        insn_fail(l, insn, "a load has %u operands and no release", operands);
+    want_operands(l, insn, operands, operands);
     fill(op, &mods);
-    encode_address(l, insn, &insn->operands[1], op);
+    take_address(l, insn, &insn->operands[1], op);
     check_space(l, insn, &insn->operands[1], mods.space);
     encode_data(l, insn, &insn->operands[0], &mods, true, op);
     op->flags |= says_input(insn) ? F_INPUT : insn_has(insn, "nc") ? F_NC : 0;
@@ -211,18 +138,17 @@ void encode_load(struct loader *l, const struct insn *insn, struct op *op) {
 /* st, and multimem.st (sub 1): a store through a multicast address, always global. */
 void encode_store(struct loader *l, const struct insn *insn, struct op *op) {
     bool multimem = insn->form->sub == 1;
-    struct access_mods mods = read_mods(l, insn, false, multimem ? 2 : 1);
+    struct access_mods mods = access_mods(l, insn, multimem ? VERB_MULTI : VERB_ST, multimem ? 2 : 1);
     unsigned operands = 2 + mods.policy;
     if (multimem && (mods.space == SPACE_GENERIC || mods.space == SPACE_GLOBAL))
         mods.space = SPACE_GLOBAL;
     else if (multimem)
         unsupported(l, insn);
     if (mods.space == SPACE_PARAM && is_passed(&insn->operands[0])) mods.space = SPACE_LOCAL;
-    if (insn->operand_count != operands || mods.order == ORDER_ACQUIRE || mods.order == ORDER_ACQ_REL ||
-        mods.space == SPACE_CONST || mods.space == SPACE_PARAM)
-        insn_fail(l, insn, "a store has %u operands, no acquire, and goes to global, shared or local memory", operands);
+    if (insn->operand_count != operands || mods.space == SPACE_CONST || mods.space == SPACE_PARAM)
+        insn_fail(l, insn, "a store has %u operands and goes to global, shared or local memory", operands);
     fill(op, &mods);
-    encode_address(l, insn, &insn->operands[0], op);
+    take_address(l, insn, &insn->operands[0], op);
     check_space(l, insn, &insn->operands[0], mods.space);
     encode_data(l, insn, &insn->operands[1], &mods, false, op);
     op->run = mods.space == SPACE_GENERIC  ? op_store_generic
@@ -235,14 +161,14 @@ static const struct {
     const char *name;
     enum atomic_op op;
     const char *types;
-} atomics[] = {{"add", ATOMIC_ADD, " u32 s32 u64 s64 f32 f64 f16 bf16 f16x2 bf16x2 "},
-               {"min", ATOMIC_MIN, " u32 s32 u64 s64 f16 bf16 f16x2 bf16x2 "},
-               {"max", ATOMIC_MAX, " u32 s32 u64 s64 f16 bf16 f16x2 bf16x2 "},
+} atomics[] = {{"add", ATOMIC_ADD, " u32 s32 u64 f32 f64 f16 bf16 f16x2 bf16x2 "},
+               {"min", ATOMIC_MIN, " u32 s32 u64 s64 "},
+               {"max", ATOMIC_MAX, " u32 s32 u64 s64 "},
                {"and", ATOMIC_AND, " b32 b64 "},
                {"or", ATOMIC_OR, " b32 b64 "},
                {"xor", ATOMIC_XOR, " b32 b64 "},
-               {"exch", ATOMIC_EXCH, " b32 b64 b128 u32 u64 s32 s64 "},
-               {"cas", ATOMIC_CAS, " b16 b32 b64 b128 u32 u64 s32 s64 "},
+               {"exch", ATOMIC_EXCH, " b32 b64 b128 "},
+               {"cas", ATOMIC_CAS, " b16 b32 b64 b128 "},
                {"inc", ATOMIC_INC, " u32 "},
                {"dec", ATOMIC_DEC, " u32 "}};
 
@@ -262,8 +188,8 @@ static bool listed(const char *list, struct text word) {
 
 /* atom (sub 1, with a result) and red (sub 0). */
 void encode_atom(struct loader *l, const struct insn *insn, struct op *op) {
-    struct access_mods mods = read_mods(l, insn, true, 1);
     bool result = insn->form->sub != 0, found = false;
+    struct access_mods mods = access_mods(l, insn, result ? VERB_ATOM : VERB_RED, 1);
     for (size_t i = 0; i < sizeof atomics / sizeof atomics[0]; i++)
         if (text_is(mods.operation, atomics[i].name) && listed(atomics[i].types, mods.type)) {
             op->sub = (u8)atomics[i].op;
@@ -273,6 +199,8 @@ void encode_atom(struct loader *l, const struct insn *insn, struct op *op) {
     if (!found || mods.count != 1 || mods.space == SPACE_LOCAL || mods.space == SPACE_PARAM ||
         mods.space == SPACE_CONST || (exchange && !result))
         unsupported(l, insn);
+    if (mods.noftz != is_half(mods.type))
+        insn_fail(l, insn, "`.noftz` goes with f16, f16x2, bf16 and bf16x2, and they with it");
     for (size_t i = 0; i < sizeof atomic_types / sizeof atomic_types[0]; i++)
         if (text_is(mods.type, atomic_types[i].name)) {
             op->kind = atomic_types[i].kind;
@@ -300,37 +228,26 @@ void encode_atom(struct loader *l, const struct insn *insn, struct op *op) {
     if (!result) op->d = NO_OPERAND;
     fill(op, &mods);
     if (mods.order == ORDER_WEAK) op->order = ORDER_RELAXED;
-    encode_address(l, insn, &insn->operands[result], op);
+    take_address(l, insn, &insn->operands[result], op);
     check_space(l, insn, &insn->operands[result], mods.space);
     op->bytes = (u8)(op->width / 8);
 }
 
 /* ---- fences ---- */
 void encode_fence(struct loader *l, const struct insn *insn, struct op *op) {
-    op->order = text_is(insn->modifiers[0], "membar") ? ORDER_SC : ORDER_ACQ_REL;
-    op->scope = SCOPE_GPU;
     if (insn->operand_count) insn_fail(l, insn, "a fence has no operands");
-    for (unsigned i = 1; i < insn->modifier_count; i++) {
-        struct text m = insn->modifiers[i];
-        if (text_is(m, "mbarrier_init") || text_is(m, "sync_restrict::shared::cluster") ||
-            text_is(m, "sync_restrict::shared::cta"))
-            continue;
-        bool found = false;
-        for (size_t j = 0; j < sizeof effects / sizeof effects[0]; j++) {
-            if (!text_is(m, effects[j].name) ||
-                (effects[j].effect != EFFECT_ORDER && effects[j].effect != EFFECT_SCOPE))
-                continue;
-            found = true;
-            *(effects[j].effect == EFFECT_ORDER ? &op->order : &op->scope) = effects[j].value;
-        }
-        if (!found) unsupported(l, insn);
+    if (text_is(insn->modifiers[0], "membar")) {
+        op->order = ORDER_SC;
+        op->scope = insn_has(insn, "cta") ? SCOPE_CTA : insn_has(insn, "sys") ? SCOPE_SYS : SCOPE_GPU;
+    } else {
+        fence_mods(l, insn, op);
     }
 }
 
 void encode_prefetch(struct loader *l, const struct insn *insn, struct op *op) {
     if (insn->operand_count != 1) insn_fail(l, insn, "one address is expected");
     op->space = insn_has(insn, "global") ? SPACE_GLOBAL : insn_has(insn, "local") ? SPACE_LOCAL : SPACE_GENERIC;
-    encode_address(l, insn, &insn->operands[0], op);
+    take_address(l, insn, &insn->operands[0], op);
     check_space(l, insn, &insn->operands[0], op->space);
 }
 

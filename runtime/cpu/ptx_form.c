@@ -104,6 +104,16 @@ static bool special_fits(unsigned special, unsigned bits) {
     return bits == own || (bits == 16 && special <= S_nctaid_z) || (bits == 32 && (special == S_gridid || own == 1));
 }
 
+/* A float constant where mov, selp and atom move bits, of another width than theirs; or where they move integers. */
+static bool bits_mismatch(const struct insn *insn, const struct operand *o, unsigned bits) {
+    struct text type = insn->modifiers[insn->modifier_count - 1];
+    if (!text_is(insn->modifiers[0], "mov") && !text_is(insn->modifiers[0], "selp") &&
+        !text_is(insn->modifiers[0], "atom"))
+        return false;
+    return type.at[0] == 'u' || type.at[0] == 's' ||
+           (type.at[0] == 'b' && !text_is(type, "bf16") && bits != (o->kind == O_F32 ? 32u : 64u));
+}
+
 /* NULL when the operand suits the letter of a signature, else why not. */
 const char *operand_mismatch(const struct loader *l, const struct insn *insn, const struct operand *o, char letter) {
     static const struct {
@@ -133,13 +143,15 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
             return letters[i].integer || letter == 'p' ? NULL : want;
         case O_F32:
         case O_F64:
+            if (bits_mismatch(insn, o, letters[i].bits)) return want;
             return letters[i].floating && letters[i].bits >= 32 ? NULL : want;
         case O_SPECIAL:
             if (!text_is(insn->modifiers[0], "mov")) return "a register (mov reads special registers)";
             return letters[i].integer && special_fits(o->special, letters[i].bits) ? NULL : want;
         case O_VARIABLE:
             return letter == 'l' || letter == 'L' ||
-                           ((letter == 'w' || letter == 'W') && o->variable->space != SPACE_GLOBAL)
+                           ((letter == 'w' || letter == 'W') && o->variable->space != SPACE_GLOBAL &&
+                            o->variable->space != SPACE_CONST)
                        ? NULL
                        : want;
         case O_DISCARD:

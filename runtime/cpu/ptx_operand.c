@@ -42,6 +42,8 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
     bool branches = text_is(insn->opcode, "bra") || text_is(insn->opcode, "bra.uni");
     if (s && s->kind == SYMBOL_LABEL && !branches)
         insn_fail(l, insn, "`%.*s` is a label: only bra goes to one", (int)t.text.length, t.text.at);
+    if (special_foreign(t.text))
+        insn_fail(l, insn, "the special register `%.*s` is not supported", (int)t.text.length, t.text.at);
     if (t.text.at[0] == '%')
         insn_fail(l, insn, "`%.*s` is neither a declared register nor a known special register", (int)t.text.length,
                   t.text.at);

@@ -1,5 +1,6 @@
 /* ptx_special.c - special registers: their names and values.
  * May ask the world for time and SM; sets warp->read_timer. */
+#include <stdio.h>
 #include <runtime/cpu/ptx.h>
 
 const struct special_row special_rows[S_COUNT] = {
@@ -12,6 +13,42 @@ int special_named(struct text name) {
     for (int i = 0; i < S_COUNT; i++)
         if (text_is(name, special_rows[i].name)) return i;
     return -1;
+}
+
+bool special_foreign(struct text name) {
+    static const char *const single[] = {"%tid",
+                                         "%ntid",
+                                         "%ctaid",
+                                         "%nctaid",
+                                         "%tid.w",
+                                         "%ntid.w",
+                                         "%ctaid.w",
+                                         "%nctaid.w",
+                                         "%clusterid",
+                                         "%nclusterid",
+                                         "%cluster_ctaid",
+                                         "%cluster_nctaid",
+                                         "%clusterid.w",
+                                         "%nclusterid.w",
+                                         "%cluster_ctaid.w",
+                                         "%cluster_nctaid.w",
+                                         "%current_graph_exec",
+                                         "%reserved_smem_offset_cap",
+                                         "%reserved_smem_offset_0",
+                                         "%reserved_smem_offset_1"};
+    static const struct {
+        const char *stem, *after;
+        unsigned count;
+    } numbered[] = {{"%envreg", "", 32}, {"%pm", "", 8}, {"%pm", "_64", 8}};
+    for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
+        if (text_is(name, single[i])) return true;
+    for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i++)
+        for (unsigned n = 0; n < numbered[i].count; n++) {
+            char text[16];
+            snprintf(text, sizeof text, "%s%u%s", numbered[i].stem, n, numbered[i].after);
+            if (text_is(name, text)) return true;
+        }
+    return false;
 }
 
 static u64 cluster_value(const struct cta *cta, unsigned special) {

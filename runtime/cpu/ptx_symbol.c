@@ -1,6 +1,7 @@
 /* ptx_symbol.c - names and what they stand for: nested scopes, register ranges, labels used before they are seen.
  * Owns loader->buckets and loader->scope; called by the parser only. */
 #include <ctype.h>
+#include <string.h>
 #include <runtime/cpu/ptx.h>
 
 static struct symbol **bucket_of(struct loader *l, struct text name) {
@@ -48,11 +49,26 @@ struct symbol *symbol_find(struct loader *l, struct text name) {
     return NULL;
 }
 
+static _Noreturn void twice(struct loader *l, struct text name) {
+    load_fail(l, line_of(l, name.at), "`%.*s` is declared twice in one scope", (int)name.length, name.at);
+}
+
+/* The number behind the stem of a member of a range, as in %r12; false where there is none: %r, %r01. */
+static bool member_number(struct text name, u32 stem, u32 *number) {
+    u32 digits = name.length - stem;
+    if (name.length <= stem || digits > 9 || (digits > 1 && name.at[stem] == '0')) return false;
+    *number = 0;
+    for (u32 i = stem; i < name.length; i++) {
+        if (!isdigit((unsigned char)name.at[i])) return false;
+        *number = *number * 10 + (u32)(name.at[i] - '0');
+    }
+    return true;
+}
+
 struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind) {
     struct symbol **bucket = bucket_of(l, name);
     for (struct symbol *s = *bucket; s && s->scope == l->scope; s = s->next)
-        if (text_same(s->name, name))
-            load_fail(l, line_of(l, name.at), "`%.*s` is declared twice in one scope", (int)name.length, name.at);
+        if (text_same(s->name, name)) twice(l, name);
     struct symbol *symbol = load_take(l, sizeof *symbol);
     symbol->scope = l->scope;
     symbol->name = name;
@@ -64,14 +80,9 @@ struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind k
     return symbol;
 }
 
-/* A register by its own name, or as member of a range: %r12 of %r<100>. */
-struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg) {
-    struct symbol *s = symbol_find(l, name);
-    if (s && s->kind == SYMBOL_REGS && !s->range) {
-        *vreg = s->first;
-        return s;
-    }
-    if (s && s->kind != SYMBOL_REGS) return NULL;
+/* The range that a name is a member of. */
+static struct symbol *range_member(struct loader *l, struct text name, u32 *vreg) {
+    struct symbol *s;
     u32 digits = 0;
     while (digits < name.length && digits < 9 && isdigit((unsigned char)name.at[name.length - digits - 1]))
         digits++;
@@ -89,6 +100,32 @@ struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg) {
             }
     }
     return NULL;
+}
+
+/* A register by its own name, or as member of a range: %r12 of %r<100>. */
+struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg) {
+    struct symbol *s = symbol_find(l, name);
+    if (s && s->kind == SYMBOL_REGS && !s->range) {
+        *vreg = s->first;
+        return s;
+    }
+    if (s && s->kind != SYMBOL_REGS) return NULL;
+    return range_member(l, name, vreg);
+}
+
+void symbol_check_names(struct loader *l, const struct symbol *range) {
+    if (!range->range) {
+        u32 vreg;
+        const struct symbol *over = range_member(l, range->name, &vreg);
+        if (over && over->scope == l->scope && over->count > 1) twice(l, range->name);
+        return;
+    }
+    if (range->count < 2) return;
+    u32 number, stem = range->name.length;
+    for (const struct symbol *s = l->scope->symbols; s; s = s->scope_next)
+        if (!s->range && s->name.length > stem && memcmp(s->name.at, range->name.at, stem) == 0 &&
+            member_number(s->name, stem, &number) && number < range->count)
+            twice(l, s->name);
 }
 
 struct label *label_use(struct loader *l, struct text name, u32 line) {

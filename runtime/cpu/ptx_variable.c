@@ -57,6 +57,7 @@ void parse_registers(struct loader *l) {
             load_fail(l, l->behind, "more than %d registers in `%.*s`", 1 << 20, (int)name.length, name.at);
         s->first = f->vreg_count;
         s->count = (u32)count;
+        symbol_check_names(l, s);
         while (f->vreg_count + count > f->vreg_capacity)
             f->vregs = load_grow(l, f->vregs, f->vreg_capacity, sizeof *f->vregs, &f->vreg_capacity);
         for (u64 i = 0; i < count; i++)
@@ -125,7 +126,8 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
             continue;
         }
         s64 n = constant_integer(l);
-        if (n < 0 || (n && v->bytes > (1ull << 40) / (u64)n))
+        if (n == 0) load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
+        if (n < 0 || v->bytes > (1ull << 40) / (u64)n)
             load_fail(l, l->behind, "size %lld of `%.*s` is out of range", (long long)n, (int)v->name.length,
                       v->name.at);
         v->bytes *= (u64)n;
@@ -288,7 +290,9 @@ void parse_passed(struct loader *l) {
         v->space = SPACE_LOCAL;
         v->passed = true;
         place_local(l, l->function, v);
-        symbol_add(l, v->name, SYMBOL_VARIABLE)->variable = v;
+        struct symbol *s = symbol_add(l, v->name, SYMBOL_VARIABLE);
+        s->variable = v;
+        symbol_check_names(l, s);
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
@@ -326,7 +330,9 @@ void parse_variable(struct loader *l, enum space space, bool external) {
         }
         if (open && external) v->bytes = 0;
         place(l, v, &fill);
-        symbol_add(l, v->name, SYMBOL_VARIABLE)->variable = v;
+        struct symbol *s = symbol_add(l, v->name, SYMBOL_VARIABLE);
+        s->variable = v;
+        symbol_check_names(l, s);
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
