@@ -167,6 +167,7 @@ struct device {
     uint64_t memory_used;
     uint64_t order_completed; /* grids */
     struct view order_view;   /* what those knew, and events told */
+    struct view order_sc;     /* what the fence.sc so far of gpu scope or wider knew */
     unsigned retained;
 };
 

@@ -22,9 +22,11 @@ void order_end(struct world *world) {
         view_free(&order->messages[i]);
     free(order->messages);
     free(order->grids);
-    view_free(&order->fence_sc);
-    for (int d = 0; d < MAX_DEVICES; d++)
+    view_free(&order->sc);
+    for (int d = 0; d < MAX_DEVICES; d++) {
         view_free(&world->devices[d].order_view);
+        view_free(&world->devices[d].order_sc);
+    }
     *order = (struct causality){0};
 }
 
@@ -188,8 +190,8 @@ bool order_resident(struct world *world, struct resident *resident, const struct
     struct causality *order = &world->order;
     if (!order->on) return true;
     resident->warp_orders = calloc(resident->launch->warps, sizeof *resident->warp_orders);
-    resident->cluster_order =
-        first && first != resident ? first->cluster_order : calloc(1, sizeof *resident->cluster_order);
+    size_t bytes = sizeof(struct cluster_order) + (resident->launch->cluster_ctas + 1) * sizeof(struct view);
+    resident->cluster_order = first && first != resident ? first->cluster_order : calloc(1, bytes);
     if (!resident->warp_orders || !resident->cluster_order) return false;
     if (!resident->cluster_order->users++) resident->cluster_order->uid = ++order->clusters;
     return true;
@@ -199,13 +201,17 @@ void order_resident_free(struct resident *resident) {
     struct cluster_order *cluster = resident->cluster_order;
     for (unsigned w = 0; resident->warp_orders && w < resident->launch->warps; w++) {
         view_free(&resident->warp_orders[w].known);
-        view_free(&resident->warp_orders[w].pending);
+        for (enum scope s = SCOPE_CTA; s <= SCOPE_SYS; s++)
+            view_free(&resident->warp_orders[w].pending[s]);
     }
+    unsigned ctas = resident->launch->cluster_ctas;
     free(resident->warp_orders);
     resident->warp_orders = NULL;
     resident->cluster_order = NULL;
     if (!cluster || --cluster->users) return;
     view_free(&cluster->view);
+    for (unsigned i = 0; i <= ctas; i++)
+        view_free(&cluster->sc[i]);
     free(cluster);
 }
 
@@ -250,68 +256,81 @@ const struct view *order_base(const struct world *world, const struct resident *
     return message_view(&world->order, waited ? launch->after : launch->before);
 }
 
-/* fence.sc: behind all those before it, whoever's. */
-static void fence_sc(struct world *world, struct resident *resident, struct warp_order *warp, unsigned index) {
-    struct view *all = &world->order.fence_sc;
-    view_join(&warp->known, all);
-    view_join(all, &warp->known);
-    view_join(all, &resident->cluster_order->view);
-    view_join(all, order_base(world, resident, (int)index));
-    view_learn(all, key_cluster((uint32_t)resident->launch->grid.id, resident->cluster_order->uid), world->order.time);
-    view_learn(all, key_observed(resident->launch->grid.device->ordinal), world->order.time);
-    prune(&world->order, all);
+/* fence.sc: behind all those before it whose scope and its own hold both threads. */
+static void fence_sc(struct world *world, struct resident *resident, struct warp_order *warp, unsigned index,
+                     enum scope scope) {
+    struct cluster_order *cluster = resident->cluster_order;
+    struct device *device = resident->launch->grid.device;
+    struct view *all[] = {NULL, &cluster->sc[resident->cta.rank + 1], &cluster->sc[0], &device->order_sc,
+                          &world->order.sc};
+    for (enum scope s = SCOPE_CTA; s <= scope; s++)
+        view_join(&warp->known, all[s]);
+    for (enum scope s = SCOPE_CTA; s <= scope; s++) {
+        view_join(all[s], &warp->known);
+        view_join(all[s], &cluster->view);
+        view_join(all[s], order_base(world, resident, (int)index));
+        view_learn(all[s], key_cluster((uint32_t)resident->launch->grid.id, cluster->uid), world->order.time);
+        view_learn(all[s], key_observed(device->ordinal), world->order.time);
+        prune(&world->order, all[s]);
+    }
 }
 
+/* A fence orders towards those threads alone that its scope holds. */
 void order_fence(struct world *world, struct warp *warp, enum order order, enum scope scope) {
     struct resident *resident = resident_of(warp);
     if (!world->order.on || !resident->warp_orders) return;
     struct warp_order *own = &resident->warp_orders[warp->index];
     uint64_t now = ++world->order.time;
-    if (order != ORDER_RELEASE) {
-        view_join(&own->known, &own->pending);
-        own->pending.count = 0;
+    if (scope == SCOPE_NONE) scope = SCOPE_GPU;
+    if (scope < SCOPE_GPU && own->fence[SCOPE_GPU]) (void)order_message(world, resident, warp->index, true);
+    for (enum scope s = SCOPE_CTA; s <= scope && order != ORDER_RELEASE; s++) {
+        view_join(&own->known, &own->pending[s]);
+        own->pending[s].count = 0;
     }
     if (order < ORDER_RELEASE) return;
-    if (order == ORDER_SC) fence_sc(world, resident, own, warp->index);
-    own->fence_gpu = now;
-    if (scope == SCOPE_SYS) own->fence_sys = now;
-    own->message = NO_MESSAGE;
+    if (order == ORDER_SC) fence_sc(world, resident, own, warp->index, scope);
+    for (enum scope s = SCOPE_CTA; s <= scope; s++)
+        own->fence[s] = now;
+    own->near = NO_MESSAGE;
+    if (scope >= SCOPE_GPU) own->message = NO_MESSAGE;
 }
 
-uint32_t order_message(struct world *world, const struct resident *resident, unsigned warp) {
+uint32_t order_message(struct world *world, const struct resident *resident, unsigned warp, bool far) {
     struct warp_order *own = &resident->warp_orders[warp];
     const struct view *cluster = &resident->cluster_order->view;
-    if (own->message) return own->message;
+    uint32_t *message = far ? &own->message : &own->near;
+    if (*message) return *message;
     if (!own->known.count && !cluster->count)
         return own->waited ? resident->launch->order.after : resident->launch->order.before;
     struct view view = {0};
     view_join(&view, order_base(world, resident, (int)warp));
     view_join(&view, cluster);
     view_join(&view, &own->known);
-    return own->message = message_make(&world->order, &view);
+    return *message = message_make(&world->order, &view);
 }
 
-static void learn(const struct causality *order, struct view *view, const struct stamp *stamp, uint64_t until) {
+static void learn(const struct causality *order, struct view *view, const struct stamp *stamp, uint32_t said,
+                  uint64_t until) {
     if (until) {
         view_learn(view, key_cluster(stamp->grid, stamp->cluster), until);
         view_learn(view, key_observed(stamp->device), until);
     }
-    view_join(view, message_view(order, stamp->message));
+    view_join(view, message_view(order, said));
 }
 
-uint32_t order_join(struct world *world, uint32_t message, const struct stamp *stamp, uint64_t until) {
+uint32_t order_join(struct world *world, uint32_t message, const struct stamp *stamp, uint32_t said, uint64_t until) {
     struct view view = {0};
     view_join(&view, message_view(&world->order, message));
-    learn(&world->order, &view, stamp, until);
+    learn(&world->order, &view, stamp, said, until);
     return message_make(&world->order, &view);
 }
 
-void order_learn(struct world *world, struct view *view, const struct stamp *stamp, uint64_t until) {
+void order_learn(struct world *world, struct view *view, const struct stamp *stamp, uint32_t said, uint64_t until) {
     if (until && view_knows(view, key_observed(stamp->device), until) &&
         (view_knows(view, key_cluster(stamp->grid, stamp->cluster), until) ||
          view_knows(view, key_cluster(stamp->grid, 0), until)))
         return;
-    learn(&world->order, view, stamp, until);
+    learn(&world->order, view, stamp, said, until);
 }
 
 bool order_covers(const struct causality *order, const struct view *view, const struct cell *cell) {

@@ -4,8 +4,9 @@
  * A store is named by its moment (world_order.c counts them), its grid and its cluster. A view is a set of stores: all
  * of a device's grids up to the n-th that completed, all of a grid or a cluster up to a moment. A warp knows its own
  * stores, its cluster's behind a barrier, what its grid knew as it began, what the grid before it left once it has
- * waited, and what a release has told it whose store it has read, once it acquires. Lanes of a warp are one. A strong
- * store carries what its warp knew at its last release: a message. Messages are kept until the machine is reset. */
+ * waited, and what a release has told it whose store it has read, once it acquires; both in scopes that hold the two.
+ * Lanes of a warp are one. A strong store carries what its warp knew at its last release: a message. Messages are kept
+ * until the machine is reset. */
 #ifndef DCPK_CPU_WORLD_ORDER_H
 #define DCPK_CPU_WORLD_ORDER_H
 
@@ -22,8 +23,9 @@ struct view {
 
 struct stamp {     /* of a store */
     uint64_t time; /* 0: none, or the host */
-    uint32_t grid, cluster, pc, message;
-    uint32_t fence_gpu, fence_sys; /* how long before it the last release of that scope was, 0: none; + 1 */
+    uint32_t grid, cluster, pc;
+    uint32_t near, message;        /* for threads of its cluster; for all others */
+    uint32_t fence[SCOPE_SYS + 1]; /* by scope: how long before it the last release as wide was, 0: none; + 1 */
     uint16_t thread;               /* of the cluster */
     uint8_t device, strong;        /* strong: enum scope, 0: weak */
 };
@@ -39,17 +41,20 @@ struct cluster_order { /* of the CTAs that started together */
     uint32_t uid, users;
     uint64_t synced;  /* stores of the cluster up to here are known to all of it */
     struct view view; /* what barriers have spread */
+    struct view sc[]; /* what the fence.sc so far knew of the cluster; then of its CTA of each rank */
 };
 
 struct warp_order {
-    uint64_t synced;               /* stores of the warp's cluster up to here are known */
-    uint64_t fence_gpu, fence_sys; /* moments of the last releases of that scope */
-    struct view known, pending;    /* beyond what the grid knows; read of releases and not yet acquired */
-    uint32_t message;              /* NO_MESSAGE: to be made */
-    bool waited;                   /* for the grid before its own */
-    /* so as not to ask again: what it was behind last, up to when; what it has heard last */
+    uint64_t synced;                    /* stores of the warp's cluster up to here are known */
+    uint64_t fence[SCOPE_SYS + 1];      /* by scope: the moment of the last release as wide */
+    struct view known;                  /* beyond what the grid knows */
+    struct view pending[SCOPE_SYS + 1]; /* read of releases; an acquire of that scope or wider makes it known */
+    uint32_t near, message;             /* of its last release, of one of gpu scope or wider; NO_MESSAGE: to be made */
+    bool waited;                        /* for the grid before its own */
+    /* so as not to ask again: what it was behind last, up to when; what it has heard last, and from how far */
     uint32_t behind_cluster, heard_cluster, heard_message;
     uint64_t behind_time, heard_until;
+    enum scope heard;
 };
 
 struct grid_order {                /* by grid id */
@@ -75,8 +80,8 @@ struct causality {
     uint32_t message_count, message_capacity, clusters;
     struct grid_order *grids;
     uint64_t grid_capacity;
-    struct view fence_sc; /* what the fence.sc so far knew */
-    char overtaken[400];  /* the last store that came, by the adversary's choice, before one that it was not behind */
+    struct view sc;      /* what the fence.sc so far of sys scope knew */
+    char overtaken[400]; /* the last store that came, by the adversary's choice, before one that it was not behind */
 };
 
 /* world_view.c */
@@ -116,13 +121,14 @@ void order_wait(struct world *world, struct warp *warp);
 void order_fence(struct world *world, struct warp *warp, enum order order, enum scope scope);
 void order_barrier(struct world *world, struct warp *warp, bool whole_cta);
 /* What a warp knows by its grid alone; NO_WARP: who has not waited. The message of its strong stores behind its last
- * release. */
+ * release; far: behind that of gpu scope or wider, which is all that those outside its cluster may hear. */
 const struct view *order_base(const struct world *world, const struct resident *resident, int warp);
-uint32_t order_message(struct world *world, const struct resident *resident, unsigned warp);
-/* A message of two; a store's, whose cluster and device said it at the moment `until`; 0: the message alone. */
-uint32_t order_join(struct world *world, uint32_t message, const struct stamp *stamp, uint64_t until);
+uint32_t order_message(struct world *world, const struct resident *resident, unsigned warp, bool far);
+/* A message of two: one and `said`, a store's, whose cluster and device said it at the moment `until`; 0: the message
+ * alone. */
+uint32_t order_join(struct world *world, uint32_t message, const struct stamp *stamp, uint32_t said, uint64_t until);
 /* The same into a view. */
-void order_learn(struct world *world, struct view *view, const struct stamp *stamp, uint64_t until);
+void order_learn(struct world *world, struct view *view, const struct stamp *stamp, uint32_t said, uint64_t until);
 bool order_covers(const struct causality *order, const struct view *view, const struct cell *cell);
 /* Whether the warp has still to wait for the grid before its own. */
 bool order_is_early(const struct warp *warp);

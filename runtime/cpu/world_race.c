@@ -92,10 +92,12 @@ struct stamp order_stamp(struct world *world, const struct warp *warp, unsigned 
                           .thread = (uint16_t)(r->cta.rank * CTA_THREADS + thread),
                           .device = (uint8_t)r->launch->grid.device->ordinal,
                           .strong = (uint8_t)strength(order, scope)};
-    if (!stamp.strong || !own->fence_gpu) return stamp;
-    stamp.fence_gpu = distance(stamp.time, own->fence_gpu);
-    stamp.fence_sys = distance(stamp.time, own->fence_sys);
-    stamp.message = order_message(world, r, warp->index);
+    if (!stamp.strong || !own->fence[SCOPE_CTA]) return stamp;
+    for (enum scope s = SCOPE_CTA; s <= SCOPE_SYS; s++)
+        stamp.fence[s] = distance(stamp.time, own->fence[s]);
+    if (own->fence[SCOPE_GPU]) stamp.message = order_message(world, r, warp->index, true);
+    bool alike = own->fence[SCOPE_GPU] == own->fence[SCOPE_CTA];
+    stamp.near = alike ? stamp.message : order_message(world, r, warp->index, false);
     return stamp;
 }
 
@@ -159,11 +161,16 @@ static bool is_behind(const struct world *world, const struct warp *warp, const 
     return true;
 }
 
-static bool scopes_meet(const struct warp *warp, const struct stamp *stamp, unsigned strong) {
+/* The narrowest scope that holds both the warp and who made the store. */
+static enum scope least_scope(const struct warp *warp, const struct stamp *stamp) {
     const struct resident *r = resident_of(warp);
-    unsigned least = stamp->cluster == r->cluster_order->uid            ? SCOPE_CTA
-                     : stamp->device == r->launch->grid.device->ordinal ? SCOPE_GPU
-                                                                        : SCOPE_SYS;
+    if (stamp->cluster == r->cluster_order->uid)
+        return stamp->thread / CTA_THREADS == r->cta.rank ? SCOPE_CTA : SCOPE_CLUSTER;
+    return stamp->device == r->launch->grid.device->ordinal ? SCOPE_GPU : SCOPE_SYS;
+}
+
+static bool scopes_meet(const struct warp *warp, const struct stamp *stamp, unsigned strong) {
+    enum scope least = least_scope(warp, stamp);
     return stamp->strong >= least && strong >= least;
 }
 
@@ -218,19 +225,28 @@ static bool race(const struct world *world, const struct warp *warp, const struc
     return false;
 }
 
+/* When the store's cluster said what a release told, which was so long before it; 0: others did. */
+static uint64_t said_at(const struct stamp *stamp, uint32_t back) {
+    return back == (uint32_t)MESSAGE_ALONE ? 0 : stamp->time - (back - 1);
+}
+
 /* What the load of a store has learnt, once it is acquired. */
 static void hear(struct world *world, const struct warp *warp, const struct stamp *stamp) {
     const struct resident *r = resident_of(warp);
-    uint32_t back = stamp->device == r->launch->grid.device->ordinal ? stamp->fence_gpu : stamp->fence_sys;
-    if (!stamp->strong || !back) return;
+    if (!stamp->strong || !stamp->fence[SCOPE_CTA]) return;
+    enum scope least = least_scope(warp, stamp);
+    uint32_t back = stamp->fence[least], said = least < SCOPE_GPU ? stamp->near : stamp->message;
+    if (!back) return;
     struct warp_order *own = &r->warp_orders[warp->index];
-    uint64_t until = back == (uint32_t)MESSAGE_ALONE ? 0 : stamp->time - (back - 1);
-    if (own->heard_message == stamp->message && own->heard_cluster == stamp->cluster && until <= own->heard_until)
+    uint64_t until = said_at(stamp, back);
+    if (own->heard_message == said && own->heard_cluster == stamp->cluster && own->heard == least &&
+        until <= own->heard_until)
         return;
-    order_learn(world, &own->pending, stamp, until);
-    own->heard_message = stamp->message;
+    order_learn(world, &own->pending[least], stamp, said, until);
+    own->heard_message = said;
     own->heard_cluster = stamp->cluster;
     own->heard_until = until;
+    own->heard = least;
 }
 
 static unsigned element_of(const struct warp *warp, unsigned bytes) {
@@ -432,20 +448,27 @@ bool order_land(struct world *world, const struct word *word) {
     return true;
 }
 
-/* The message of a store that an atomic replaces goes on with the atomic. */
+/* The message of a store that an atomic replaces goes on with the atomic; towards the cluster, towards all others. */
+static uint32_t carry(struct world *world, uint32_t own, bool has_own, const struct stamp *last, uint32_t said,
+                      uint32_t back) {
+    if (back == (uint32_t)MESSAGE_ALONE && !has_own) return said;
+    return order_join(world, own, last, said, said_at(last, back));
+}
+
 static void go_on(struct world *world, struct stamp *stamp, const struct stamp *last) {
-    if (!last->strong || !(last->fence_gpu | last->fence_sys)) return;
-    bool alone = last->fence_gpu == (uint32_t)MESSAGE_ALONE;
-    if (alone && !stamp->fence_gpu) {
-        stamp->message = last->message;
-        stamp->fence_gpu = last->fence_gpu;
-        stamp->fence_sys = last->fence_sys;
-        return;
-    }
-    uint32_t back = last->fence_sys ? last->fence_sys : last->fence_gpu;
-    stamp->message = order_join(world, stamp->message, last, alone ? 0 : last->time - (back - 1));
-    if (!stamp->fence_gpu) stamp->fence_gpu = (uint32_t)MESSAGE_ALONE;
-    if (!stamp->fence_sys && last->fence_sys) stamp->fence_sys = (uint32_t)MESSAGE_ALONE;
+    const uint32_t *back = last->fence;
+    if (!last->strong || !back[SCOPE_CTA]) return;
+    bool by_all = back[SCOPE_SYS] && back[SCOPE_SYS] != (uint32_t)MESSAGE_ALONE;
+    uint32_t wide = back[by_all ? SCOPE_SYS : SCOPE_GPU];
+    bool alike = wide == back[SCOPE_CTA] && last->near == last->message && stamp->near == stamp->message &&
+                 !stamp->fence[SCOPE_CTA] == !stamp->fence[SCOPE_GPU];
+    stamp->near = carry(world, stamp->near, stamp->fence[SCOPE_CTA], last, last->near, back[SCOPE_CTA]);
+    if (alike)
+        stamp->message = stamp->near;
+    else if (wide)
+        stamp->message = carry(world, stamp->message, stamp->fence[SCOPE_GPU], last, last->message, wide);
+    for (enum scope s = SCOPE_CTA; s <= SCOPE_SYS; s++)
+        if (!stamp->fence[s] && back[s]) stamp->fence[s] = (uint32_t)MESSAGE_ALONE;
 }
 
 bool order_atomic(struct world *world, struct warp *warp, unsigned thread, struct backing *backing, const uint8_t *at,
