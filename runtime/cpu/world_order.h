@@ -30,8 +30,16 @@ struct stamp {     /* of a store */
     uint8_t device, strong;        /* strong: enum scope, 0: weak */
 };
 
+struct weak { /* a weak store: what of its stamp is looked at, and a mask of the bytes that it changed */
+    uint64_t time;
+    uint32_t grid, cluster, pc;
+    uint16_t thread;
+    uint8_t device, bytes;
+};
+
 struct cell {                   /* of an aligned word */
     struct stamp stamp, before; /* before: of what was there before */
+    struct weak weak;           /* the last one, where all stores since were strong: they do not race, it still does */
     uint64_t seen_time;         /* when a strong load first saw the store */
     uint32_t old, seen;         /* what was there before; mask of devices whose strong loads have seen the store */
     uint8_t bytes;              /* mask of those that the store wrote */

@@ -6,68 +6,14 @@
  * neither is behind the other and they are not morally strong: both strong, in scopes that hold both. Stores of what is
  * there already do not. That a load comes before a store that it races with is not seen, only the other way round:
  * other seeds turn it. */
-#include "runtime/cpu/world.h"
+#include "runtime/cpu/world_cells.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { WORD = 4, BLOCK = 256, MESSAGE_ALONE = -1, STALE_ONE_IN = 3, FIRST_ONE_IN = 4 };
+enum { MESSAGE_ALONE = -1, STALE_ONE_IN = 3, FIRST_ONE_IN = 4 };
 
 static struct resident *resident_of(const struct warp *warp) {
     return (struct resident *)(void *)warp->cta;
-}
-
-/* ---- cells ------------------------------------------------------------------------------------------ */
-static uint64_t first_word(const struct backing *backing) {
-    return (uint64_t)(uintptr_t)backing->memory / WORD;
-}
-
-static uint64_t cells_bytes(const struct backing *backing) {
-    return (backing->bytes / WORD + 2) * sizeof(struct cell);
-}
-
-static struct cell *cell_at(const struct backing *backing, const uint8_t *at) {
-    return &backing->cells[(uint64_t)(uintptr_t)at / WORD - first_word(backing)];
-}
-
-static bool is_touched(const struct backing *backing, const uint8_t *at) {
-    return backing->cells && backing->touched[(uint64_t)(at - backing->memory) / BLOCK];
-}
-
-/* Memory of the host is written by the host unseen. */
-static bool have_cells(struct backing *backing) {
-    if (backing->cells || backing->owner == HOST_MEMORY) return backing->cells != NULL;
-    void *at =
-        mmap(NULL, cells_bytes(backing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) return false;
-    backing->touched = calloc(backing->bytes / BLOCK + 1, 1);
-    if (backing->touched)
-        backing->cells = at;
-    else
-        munmap(at, cells_bytes(backing));
-    return backing->cells != NULL;
-}
-
-void cells_end(struct backing *backing) {
-    early_end(backing);
-    if (backing->cells) munmap(backing->cells, cells_bytes(backing));
-    free(backing->touched);
-    backing->cells = NULL;
-    backing->touched = NULL;
-}
-
-void order_clear(const struct backing *backing, const uint8_t *at, uint64_t bytes) {
-    enum { PAGE = 4096 };
-    if (!backing->cells || !bytes) return;
-    uint8_t *first = (uint8_t *)cell_at(backing, at), *end = (uint8_t *)(cell_at(backing, at + bytes - 1) + 1);
-    uint8_t *page = first + (PAGE - (uintptr_t)first % PAGE) % PAGE, *last = end - (uintptr_t)end % PAGE;
-    if (last > page && madvise(page, (size_t)(last - page), MADV_DONTNEED) == 0) {
-        memset(first, 0, (size_t)(page - first));
-        memset(last, 0, (size_t)(end - last));
-    } else {
-        memset(first, 0, (size_t)(end - first));
-    }
 }
 
 /* ---- stamps ----------------------------------------------------------------------------------------- */
@@ -99,34 +45,6 @@ struct stamp order_stamp(struct world *world, const struct warp *warp, unsigned 
     bool alike = own->fence[SCOPE_GPU] == own->fence[SCOPE_CTA];
     stamp.near = alike ? stamp.message : order_message(world, r, warp->index, false);
     return stamp;
-}
-
-static const uint8_t *word_of(const uint8_t *at) {
-    return at - (uintptr_t)at % WORD;
-}
-
-static uint8_t bytes_in(const uint8_t *word, const uint8_t *at, unsigned bytes) {
-    uint8_t mask = 0;
-    for (unsigned b = 0; b < WORD; b++)
-        if (word + b >= at && word + b < at + bytes) mask |= (uint8_t)(1u << b);
-    return mask;
-}
-
-/* A store lands: bytes, a mask, of the aligned word at `word`, which still holds what was there before. */
-static void put(struct backing *backing, const uint8_t *word, const struct stamp *stamp, uint8_t bytes) {
-    if (!have_cells(backing)) return;
-    backing->touched[(uint64_t)(word < backing->memory ? 0 : word - backing->memory) / BLOCK] = 1;
-    struct cell *cell = cell_at(backing, word);
-    const struct stamp *last = &cell->stamp;
-    if (last->cluster == stamp->cluster && last->thread / WARP == stamp->thread / WARP && last->strong == stamp->strong)
-        bytes |= cell->bytes;
-    *cell = (struct cell){.stamp = *stamp, .before = cell->stamp, .bytes = bytes};
-    memcpy(&cell->old, word, WORD);
-}
-
-void order_put_all(struct backing *backing, const uint8_t *at, unsigned bytes, const struct stamp *stamp) {
-    for (const uint8_t *word = word_of(at); word < at + bytes; word += WORD)
-        put(backing, word, stamp, bytes_in(word, at, bytes));
 }
 
 /* ---- who is behind whom ----------------------------------------------------------------------------- */
@@ -230,6 +148,21 @@ static uint64_t said_at(const struct stamp *stamp, uint32_t back) {
     return back == (uint32_t)MESSAGE_ALONE ? 0 : stamp->time - (back - 1);
 }
 
+/* The weak store under the strong ones that the access does not race with. */
+static bool race_below(const struct world *world, const struct warp *warp, const struct backing *backing,
+                       const uint8_t *at, const struct cell *cell, uint8_t bytes, unsigned strong, const char *does,
+                       struct fault *fault) {
+    const struct weak *w = &cell->weak;
+    if (!w->time || !(w->bytes & bytes)) return true;
+    const struct cell below = {.stamp = {.time = w->time,
+                                         .grid = w->grid,
+                                         .cluster = w->cluster,
+                                         .pc = w->pc,
+                                         .thread = w->thread,
+                                         .device = w->device}};
+    return is_behind(world, warp, &below) || race(world, warp, backing, at, &below, strong, does, fault);
+}
+
 /* What the load of a store has learnt, once it is acquired. */
 static void hear(struct world *world, const struct warp *warp, const struct stamp *stamp) {
     const struct resident *r = resident_of(warp);
@@ -298,6 +231,7 @@ static bool load_element(struct world *world, struct warp *warp, const struct ma
         if (!(strong && scopes_meet(warp, &cell->stamp, strong)) && !is_silent(warp, cell, word, mask) &&
             !race(world, warp, m->backing, word, cell, strong, "load", fault))
             return false;
+        if (!race_below(world, warp, m->backing, word, cell, mask, strong, "load", fault)) return false;
         open = strong != 0;
     }
     if (!any) return true;
@@ -338,10 +272,12 @@ bool order_may_store(struct world *world, struct warp *warp, struct backing *bac
     if (!is_touched(backing, at) || (from && memcmp(at, from, bytes) == 0)) return true;
     for (const uint8_t *word = word_of(at); word < at + bytes; word += WORD) {
         const struct cell *cell = cell_at(backing, word);
-        if (!cell->stamp.time || !(cell->bytes & bytes_in(word, at, bytes)) || is_behind(world, warp, cell)) continue;
+        uint8_t mask = bytes_in(word, at, bytes);
+        if (!cell->stamp.time || !(cell->bytes & mask) || is_behind(world, warp, cell)) continue;
         if (!(stamp->strong && scopes_meet(warp, &cell->stamp, stamp->strong)) &&
             !race(world, warp, backing, word, cell, stamp->strong, "store", fault))
             return false;
+        if (!race_below(world, warp, backing, word, cell, mask, stamp->strong, "store", fault)) return false;
     }
     return true;
 }
@@ -444,7 +380,7 @@ bool order_land(struct world *world, const struct word *word) {
         go_first(world, word->backing, word->at, word->value, word->bytes, &word->stamp);
         return false;
     }
-    put(word->backing, word->at, &word->stamp, word->bytes);
+    cell_put(word->backing, word->at, &word->stamp, word->bytes);
     return true;
 }
 
