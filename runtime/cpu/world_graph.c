@@ -47,6 +47,7 @@ const char *graph_obstacle(const struct op *op) {
 
 static void finish(struct world *world, struct graph_run *run) {
     run->plan->finished++;
+    order_graph_done(world, run);
     stream_op_done(world, run->op);
 }
 
@@ -62,11 +63,14 @@ void graph_node_done(struct world *world, const struct op *op) {
 }
 
 void graph_plan_leave(struct world *world, struct graph_plan *plan) {
-    if (--plan->users == 0) plan->drop(world, plan->owner);
+    if (--plan->users) return;
+    view_free(&plan->order);
+    plan->drop(world, plan->owner);
 }
 
 void graph_run_leave(struct world *world, struct graph_run *run) {
     if (--run->users) return;
     graph_plan_leave(world, run->plan);
+    view_free(&run->order);
     free(run);
 }

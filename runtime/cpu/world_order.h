@@ -2,7 +2,7 @@
  * and those that tell them of events. Kept under the adversary, and where store_tracking asks for it.
  *
  * A store is named by its moment (world_order.c counts them), its grid and its cluster. A view is a set of stores: all
- * of a device's grids up to the n-th that completed, all of a grid or a cluster up to a moment. A warp knows its own
+ * of a stream's grids up to the n-th that completed, all of a grid or a cluster up to a moment. A warp knows its own
  * stores, its cluster's behind a barrier, what its grid knew as it began, what the grid before it left once it has
  * waited, and what a release has told it whose store it has read, once it acquires; both in scopes that hold the two.
  * Lanes of a warp are one. A strong store carries what its warp knew at its last release: a message. Messages are kept
@@ -67,7 +67,7 @@ struct warp_order {
 
 struct grid_order {                /* by grid id */
     const struct ptx_function *fn; /* NULL: unloaded */
-    uint64_t completed;            /* as which of its device's, from 1; 0: not yet */
+    uint64_t timeline, completed;  /* key of the stream; as which of that, from 1; 0: not yet */
     int device;
 };
 
@@ -89,6 +89,7 @@ struct causality {
     struct grid_order *grids;
     uint64_t grid_capacity;
     struct view sc;      /* what the fence.sc so far of sys scope knew */
+    struct view host;    /* what the host has waited for */
     char overtaken[400]; /* the last store that came, by the adversary's choice, before one that it was not behind */
 };
 
@@ -97,12 +98,13 @@ void view_free(struct view *view);
 bool view_knows(const struct view *view, uint64_t key, uint64_t time);
 void view_learn(struct view *view, uint64_t key, uint64_t until);
 void view_join(struct view *view, const struct view *other);
-uint64_t key_device(int device);
+uint64_t key_stream(int device, int stream);           /* its first completed grids */
 uint64_t key_observed(int device);                     /* what its strong loads have seen */
 uint64_t key_cluster(uint32_t grid, uint32_t cluster); /* cluster 0: all of the grid */
 
 struct backing;
 struct device;
+struct graph_run;
 struct launch;
 struct mapping;
 struct op;
@@ -115,12 +117,18 @@ void order_begin(struct world *world);
 void order_end(struct world *world);
 void order_enqueue(struct world *world, struct launch *launch); /* at the launch call */
 void order_start(struct world *world, struct op *op);
-void order_start_other(struct world *world, struct stream *stream); /* no kernel: all before it is complete */
+void order_start_other(struct world *world, struct op *op); /* no kernel: all before it is complete */
 void order_predecessor_done(struct world *world, const struct op *before, struct launch *launch);
 void order_complete(struct world *world, struct launch *launch);
-void order_forget(struct world *world, const struct ptx_function *fn);   /* its module is unloaded */
-uint32_t order_record(struct world *world, const struct device *device); /* an event's message */
-void order_receive(struct world *world, struct device *device, uint32_t message);
+void order_forget(struct world *world, const struct ptx_function *fn); /* its module is unloaded */
+uint32_t order_record(struct world *world, const struct op *op);       /* an event's message */
+void order_receive(struct world *world, struct op *op, uint32_t message);
+void order_known(const struct world *world, const struct op *op, struct view *view); /* joined by what lies behind it */
+void order_graph_done(struct world *world, struct graph_run *run);
+void order_stream_ends(struct stream *stream);
+/* The host has waited for a stream's work, or, -1, all of the device's; for an event. */
+void order_host_waits(const struct device *device, int stream);
+void order_host_hears(struct world *world, uint32_t message);
 /* A CTA and the first of its cluster (NULL: itself). false: out of memory. */
 bool order_resident(struct world *world, struct resident *resident, const struct resident *first);
 void order_resident_free(struct resident *resident);
@@ -145,6 +153,8 @@ bool order_is_early(const struct warp *warp);
 /* Forgets who wrote the bytes: the host has. */
 void order_clear(const struct backing *backing, const uint8_t *at, uint64_t bytes);
 void cells_end(struct backing *backing);
+/* A copy or fill reads, or writes, bytes of a stream's; a race is the world's fault. */
+void order_transfer(struct world *world, const struct op *op, bool write);
 struct stamp order_stamp(struct world *world, const struct warp *warp, unsigned thread, enum order order,
                          enum scope scope);
 /* Before a store of the bytes `from`, NULL: of an atomic. false: a race, fault filled. */

@@ -365,6 +365,47 @@ static void fail_landing(struct world *world, const struct word *word, const str
     world_fail(world, &fault);
 }
 
+/* Whoever polls by copies sees what strong stores to the host leave. */
+static bool transfer_races(const struct world *world, const struct view *view, const struct cell *cell,
+                           const uint8_t *word, uint8_t bytes, bool write) {
+    uint8_t old[WORD];
+    memcpy(old, &cell->old, WORD);
+    bool changed = false;
+    for (unsigned b = 0; b < WORD; b++)
+        changed |= bytes & cell->bytes & 1u << b && old[b] != word[b];
+    return cell->stamp.time && changed && (write || cell->stamp.strong < SCOPE_SYS) &&
+           !order_covers(&world->order, view, cell);
+}
+
+void order_transfer(struct world *world, const struct op *op, bool write) {
+    const struct span *span = write ? &op->to : &op->from;
+    const struct backing *backing = span->backing;
+    if (!backing || !backing->cells || world->options.races_allowed) return;
+    struct view view = {0};
+    const uint8_t *end = span->at + op->bytes;
+    order_known(world, op, &view);
+    for (const uint8_t *word = word_of(span->at); word < end; word += WORD) {
+        if (!is_touched(backing, word < span->at ? span->at : word)) {
+            word += BLOCK - WORD - (uint64_t)(word - backing->memory) % BLOCK;
+            continue;
+        }
+        const struct cell *cell = cell_at(backing, word);
+        uint8_t bytes =
+            bytes_in(word, word < span->at ? span->at : word, end - word < WORD ? (unsigned)(end - word) : WORD);
+        if (!transfer_races(world, &view, cell, word, bytes, write)) continue;
+        struct fault fault = {.code = RESULT_LAUNCH_FAILED};
+        add_word(world, backing, word, fault.text, sizeof fault.text);
+        text_add(fault.text, sizeof fault.text, " was written by ");
+        add_writer(world, &cell->stamp, fault.text, sizeof fault.text);
+        text_add(fault.text, sizeof fault.text, "; a %s of device %d, stream %d, %s it, and nothing orders the two",
+                 op->kind == OP_FILL ? "fill" : "copy", op->stream->device->ordinal, op->stream->number,
+                 write ? "overwrites" : "reads");
+        world_fail(world, &fault);
+        break;
+    }
+    view_free(&view);
+}
+
 static bool comes_too_late(const struct world *world, const struct word *word) {
     for (unsigned b = 0; b < WORD; b++)
         if (word->bytes >> b & 1 && !early_permit(world, word->backing, word->at + b, 1, word->stamp.grid, NULL))
