@@ -63,9 +63,7 @@ void graph_node_done(struct world *world, const struct op *op) {
 }
 
 void graph_plan_leave(struct world *world, struct graph_plan *plan) {
-    if (--plan->users) return;
-    view_free(&plan->order);
-    plan->drop(world, plan->owner);
+    if (--plan->users == 0) plan->drop(world, plan->owner);
 }
 
 void graph_run_leave(struct world *world, struct graph_run *run) {
