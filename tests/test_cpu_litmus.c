@@ -85,6 +85,11 @@ static const struct litmus litmuses[] = {
     {"SB fence.sc", {ST("X", "1") SC LD("u", "Y"), ST("Y", "1") SC LD("u", "X")}, "0.0.", 0, 0},
     {"SB membar", {ST("X", "1") "membar.sys; " LD("u", "Y"), ST("Y", "1") "membar.sys; " LD("u", "X")}, "0.0.", 0, 0},
     {"SB one fence.sc", {ST("X", "1") SC LD("u", "Y"), ST("Y", "1") F LD("u", "X")}, "0.0.", EVERYWHERE, 0},
+    {"SB fence.sc too narrow",
+     {ST("X", "1") "fence.sc.cta; " LD("u", "Y"), ST("Y", "1") "membar.cta; " LD("u", "X")},
+     "0.0.",
+     APART,
+     0},
     /* load buffering */
     {"LB", {LD("u", "X") ST("Y", "1"), LD("u", "Y") ST("X", "1")}, "1.1.", 0, EVERYWHERE},
     {"LB fences", {LD("u", "X") F ST("Y", "1"), LD("u", "Y") F ST("X", "1")}, "1.1.", 0, 0},

@@ -189,6 +189,60 @@ START_TEST(an_event_orders_streams) {
 }
 END_TEST
 
+/* `writes_other` in a stream, then a reader in another; between them what orders, and what does not. */
+enum between { NOTHING, ENDED, OTHER_STREAM, EVENT, HOST_WAITS, HOST_ASKS, HOST_EVENT, BETWEENS };
+enum reader { KERNEL, COPY, FILL, READERS };
+
+static void come_between(enum between between, cu_stream first, cu_stream second, cu_stream third) {
+    cu_event there = NULL;
+    OK(cpu_event_create(&there, 0));
+    OK(cpu_event_record(there, first));
+    if (between == EVENT) OK(cpu_stream_wait_event(second, there, 0));
+    if (between == HOST_WAITS) OK(cpu_stream_synchronize(first));
+    if (between == HOST_EVENT) OK(cpu_event_synchronize(there));
+    while (between == HOST_ASKS && cpu_stream_query(first) == 600)
+        continue;
+    if (between != ENDED && between != OTHER_STREAM) return;
+    launch(function_on(0, kernels, "writes_long"), 1, 32, third, false, words(1, 0), 0, 0, 0); /* takes its time */
+    if (between == OTHER_STREAM) OK(cpu_stream_synchronize(third));
+}
+
+static cu_result read_after(enum between between, enum reader reader, uint64_t seed, uint32_t *result) {
+    dcpkcpu_options options = seed ? adverse(1, 4, seed) : fair(1, 4);
+    options.store_tracking = DCPKCPU_TRACKING_ON;
+    machine_with(options);
+    cu_stream first = new_stream(), second = new_stream(), third = new_stream();
+    cu_ptr at = words(192, 0);
+    launch(function_on(0, kernels, "writes_other"), 1, 32, first, false, at, 0, 0, 0);
+    come_between(between, first, second, third);
+    if (reader == KERNEL) launch(function_on(0, kernels, "never_waits"), 1, 32, second, false, at, 0, at + 512, 0);
+    if (reader == COPY) OK(cpu_copy_on_device_async(at + 512, at, 4, second));
+    if (reader == FILL) OK(cpu_fill32_async(at, 8, 1, second));
+    cu_result ends = cpu_ctx_synchronize();
+    *result = ends ? 0 : word_at(reader == FILL ? at : at + 512);
+    return ends;
+}
+
+START_TEST(what_has_ended_by_luck_is_not_behind) {
+    const enum between between = (enum between)(_i % BETWEENS);
+    const enum reader reader = (enum reader)(_i / BETWEENS);
+    unsigned races = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        uint32_t result = 0;
+        cu_result ends = read_after(between, reader, seed, &result);
+        if (ends) {
+            ck_assert_msg(between < EVENT, "%d %d, seed %d: %s", between, reader, (int)seed, dcpkcpu_report());
+            report_says((const char *[]){"data race", "`st.global.u32 [A], 8;`", NULL});
+            races++;
+        } else if (reader != FILL) { /* else the read came first */
+            ck_assert_msg(result == (between < EVENT ? 0 : 8), "%d %d, seed %d", between, reader, (int)seed);
+        }
+    }
+    if (between < EVENT && (between == OTHER_STREAM || reader == KERNEL)) ck_assert_uint_ge(races, 3);
+    if (between == OTHER_STREAM && reader == KERNEL) ck_assert_uint_ge(races, SEEDS / 2);
+}
+END_TEST
+
 static cu_event recorded(int device, cu_stream stream) {
     cu_event event = NULL;
     on(device);
@@ -345,6 +399,7 @@ int main(void) {
     tcase_add_test(tests, races_may_be_allowed_and_do_what_they_do);
     tcase_add_test(tests, warps_of_a_block_race_until_they_meet);
     tcase_add_test(tests, an_event_orders_streams);
+    tcase_add_loop_test(tests, what_has_ended_by_luck_is_not_behind, 0, BETWEENS * READERS);
     tcase_add_loop_test(tests, events_order_streams_of_different_devices, 0, 2);
     tcase_add_loop_test(tests, what_the_kernel_before_writes_may_not_be_read_before_the_wait, 0, 8);
     tcase_add_loop_test(tests, behind_the_wait_it_may, 0, 6);

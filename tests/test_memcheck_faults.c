@@ -69,6 +69,17 @@ static const struct memcheck_case fine[] = {
     {"threads of a warp return early", .threads = 64, .body = "setp.ge.u32 q, t, 40; @q exit; bar.sync 0;"},
     {"threads of a warp go to the end early", .threads = 64,
      .body = "setp.ge.u32 q, t, 40; @q bra OUT; bar.sync 0; st.global.u32 [C], t; OUT:"},
+    {"threads of a warp return early by jumps that all take", .threads = 64,
+     .body = "setp.lt.u32 q, t, 40; @q bra IN; bra BETWEEN; BETWEEN: bra OUT; IN: bar.sync 0; st.global.u32 [C], t; "
+             "bra OUT; OUT:"},
+    {"words of a warp that leaves before everybody's barrier", .threads = 64,
+     .body = "st.shared.u32 [c], t; setp.ge.u32 q, t, 32; @q exit; bar.sync 0; ld.shared.u32 v, [c+128];"},
+    {"words of lanes that leave, whose warp comes to the named barrier", .threads = 96,
+     .body = "st.shared.u32 [c], t; setp.lt.u32 q, l, 16; @!q exit; setp.lt.u32 q, t, 64; @!q bra OUT; bar.sync 1, 64; "
+             "setp.eq.u32 q, t, 0; @q ld.shared.u32 v, [s+252]; OUT:"},
+    {"atomics on a word that was stored before the barrier", .threads = 64,
+     .body = "@p st.shared.u32 [s], 0; @p st.volatile.shared.u32 [s], 1; bar.sync 0; atom.shared.add.u32 v, [s], 1; "
+             "bar.sync 0; ld.shared.u32 v, [s]; bar.sync 0; atom.shared.add.u32 v, [s], 1;"},
     {"a short last warp at a barrier", .threads = 40, .body = FILLED "ld.shared.u32 v, [s+156];"},
     {"a barrier that is not .aligned, in half a warp", .threads = 32,
      .body = "setp.lt.u32 q, l, 16; @!q bra ELSE; barrier.sync 0; bra OUT; ELSE: barrier.sync 0; OUT:"},
@@ -78,10 +89,47 @@ static const struct memcheck_case fine[] = {
      .body = "st.shared.u32 [c], t; ld.shared.v2.u32 {v, w}, [s+128]; st.shared.v2.u32 [s+256], {v, w};", .threads = 1},
     {"unwritten bytes that selp leaves aside",
      .body = "ld.shared.u32 v, [c]; setp.ge.u32 q, t, 32; selp.u32 v, v, 7, q; st.global.u32 [C], v;"},
+    {"a register never written that selp leaves aside",
+     .body = "setp.ge.u32 q, t, 32; selp.u32 w, v, 7, q; selp.u32 w, w, v, p; @p st.global.u32 [C], w;", .threads = 1},
     {"a register that the path that reads it has written",
      .body = "setp.lt.u32 q, t, 8; @!q bra OVER; mov.u32 v, 3; OVER: @q st.global.u32 [C], v;"},
     {"the last word of an allocation", .threads = 64, .body = "ld.global.u32 v, [D]; st.global.u32 [C], v;"},
 };
+
+/* ---- what is wrong, though it looks right ---- */
+static const struct memcheck_case wrong[] = {
+    {"an atomic after a plain store of the same thread", .threads = 64, .kind = "shared race",
+     .body = FILLED "@p st.shared.u32 [s+8], 9; @p atom.shared.add.u32 v, [s+8], 1; setp.eq.u32 q, t, 32; "
+                    "@q atom.shared.add.u32 w, [s+8], 1;"},
+    {"a strong store after a plain one of the same thread", .threads = 64, .kind = "shared race",
+     .body = FILLED "@p st.shared.u32 [s+8], 9; @p st.volatile.shared.u32 [s+8], 4; setp.eq.u32 q, t, 32; "
+                    "@q ld.volatile.shared.u32 w, [s+8];"},
+    {"an atomic after a plain load of the same thread", .threads = 64, .kind = "shared race",
+     .body = FILLED "@p ld.shared.u32 v, [s+8]; @p atom.shared.add.u32 v, [s+8], 1; setp.eq.u32 q, t, 32; "
+                    "@q atom.shared.add.u32 w, [s+8], 1;"},
+    {"a strong load after a plain one of the same thread", .threads = 64, .kind = "shared race",
+     .body = FILLED "@p ld.shared.u32 v, [s+8]; @p ld.volatile.shared.u32 v, [s+8]; setp.eq.u32 q, t, 32; "
+                    "@q atom.shared.add.u32 w, [s+8], 1;"},
+    {"atomics of a third warp after a plain store that one has met", .threads = 96, .kind = "shared race",
+     .body = FILLED "@p st.shared.u32 [s+8], 9; setp.lt.u32 q, t, 64; @q bar.sync 1, 64; setp.eq.u32 q, l, 0; "
+                    "@q atom.shared.add.u32 w, [s+8], 1;"},
+    {"words of a warp that goes past the named barrier and leaves", .threads = 96, .kind = "shared race",
+     .body = "st.shared.u32 [c], t; setp.lt.u32 q, t, 64; @!q bra OUT; bar.sync 1, 64; setp.lt.u32 q, t, 32; "
+             "@q ld.shared.u32 v, [c+256]; @q st.global.u32 [C], v; OUT:"},
+    {"a register never written that selp chooses", .threads = 32, .kind = "uninitialised register: v is read",
+     .body = "setp.lt.u32 q, t, 32; selp.u32 w, v, 7, q; st.global.u32 [C], w;"},
+};
+
+START_TEST(what_is_wrong_is_found_though_it_looks_right) {
+    struct memcheck_case c = wrong[_i];
+    for (uint64_t seed = 0; seed <= SEEDS; seed++) {
+        cu_ptr a = 0;
+        memcheck_machine(seed, true);
+        ck_assert_msg(memcheck_run(&driver, &c, &a, mark) != 0, "%s, seed %d: not found", c.name, (int)seed);
+        if (!seed || !strstr(report(), "uninitialised")) memcheck_says(&c, c.kind);
+    }
+}
+END_TEST
 
 START_TEST(what_is_right_is_no_finding) {
     struct memcheck_case c = fine[_i];
@@ -129,6 +177,7 @@ int main(void) {
     tcase_add_loop_test(tcase, every_planted_fault_is_found_under_any_schedule, 0, (int)memcheck_count());
     tcase_add_test(tcase, each_class_has_faults_of_its_own);
     tcase_add_loop_test(tcase, what_is_right_is_no_finding, 0, (int)(sizeof fine / sizeof fine[0]));
+    tcase_add_loop_test(tcase, what_is_wrong_is_found_though_it_looks_right, 0, (int)(sizeof wrong / sizeof wrong[0]));
     tcase_add_test(tcase, the_switch_is_the_checkers_alone);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

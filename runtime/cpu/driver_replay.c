@@ -101,6 +101,7 @@ static bool flatten(struct executable *exec, const struct graph *graph, struct n
 /* ---- executables ----------------------------------------------------------------------------------- */
 static void free_executable(struct world *world, struct executable *exec) {
     handle_remove(world, exec);
+    view_free(&exec->plan.order);
     free(exec->steps);
     free(exec->needs);
     free(exec->need_end);

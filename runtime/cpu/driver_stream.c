@@ -206,15 +206,17 @@ static bool is_reached(const struct event *event) {
 }
 
 struct reaching { /* the record calls so far; destroying the event ends the wait */
-    const struct world *world;
+    struct world *world;
     const struct event *event;
     uint64_t generation;
 };
 
 static bool event_reached(const void *what) {
     const struct reaching *reaching = what;
-    return !handle_is(reaching->world, reaching->event, HANDLE_EVENT) ||
-           reaching->event->reached >= reaching->generation;
+    if (!handle_is(reaching->world, reaching->event, HANDLE_EVENT)) return true;
+    if (reaching->event->reached < reaching->generation) return false;
+    order_host_hears(reaching->world, reaching->event->message);
+    return true;
 }
 
 cu_result cpu_event_synchronize(cu_event event) {

@@ -27,7 +27,8 @@ struct ordering { /* of a cluster */
     u32 *epoch;            /* of a warp: what it does is stamped with this */
     struct clocks **offer; /* of a warp: what it knew at its last fence; NULL: none */
     bool *asked;           /* of a warp: it has loaded with an order that a fence makes an acquire */
-    struct clocks *gone, *released, *spare;
+    struct clocks **gone;  /* of a warp: what its lanes that have exited brought; NULL: none has */
+    struct clocks *released, *spare;
     struct clocks *cluster_gate, *cluster_open; /* of barrier.cluster: this phase, the last one */
 };
 
@@ -65,6 +66,7 @@ struct checker { /* of a CTA */
     struct slot *crowds;
     u32 crowd_count, crowd_capacity, crowd_free, crowd_slots;
     struct clocks *gates[WGMMA_PLACES]; /* of barriers: what those who have arrived brought */
+    u32 came[WGMMA_PLACES];             /* which warps those are */
 };
 
 static inline struct checker *checker_of(const struct cta *cta) {
@@ -102,9 +104,11 @@ struct ordering *order_new(u32 threads, u32 warps_of_cta, u32 threads_of_cta);
 void order_leave(struct ordering *order);
 void order_drop(struct ordering *order, struct clocks **clocks);
 void check_exit(struct exec *x, u32 m);
-void check_meet(struct exec *x, u32 members);             /* bar.warp.sync */
-void check_arrive(struct exec *x, u32 barrier, u32 m);    /* at a barrier of the CTA */
-void check_open(struct cta *cta, u32 barrier, u32 warps); /* it opens for those that wait there */
+void check_meet(struct exec *x, u32 members);          /* bar.warp.sync */
+void check_arrive(struct exec *x, u32 barrier, u32 m); /* at a barrier of the CTA */
+/* It opens for the warps that wait there. Threads that have exited are behind it where it is everybody's, not given a
+ * count, and those of warps that have come; a warp that went past it and exited is not. */
+void check_open(struct cta *cta, u32 barrier, u32 warps, bool everybody);
 void check_gate_arrive(struct exec *x, u32 m, struct clocks **arriving);
 void check_gate_over(struct exec *x, struct mbarrier *b); /* its phase is complete */
 void check_gate_wait(struct exec *x, u32 m, const struct mbarrier *b);

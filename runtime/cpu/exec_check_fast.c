@@ -37,6 +37,7 @@ INLINE bool load_word(const struct fast *f, struct cell *cell, u64 now, u32 self
         cell->lanes |= self;
         return true;
     }
+    if (read && now & ~read & STRONG) return false;
     if (read >> CLOCK > f->floor && !is_own(cell, now, self)) { /* another's, which may not be behind this one */
         if ((read & BYTES) != BYTES) return false;
         records_keep_read(f->c, cell, read, cell->lanes);

@@ -125,8 +125,9 @@ struct ordering *order_new(u32 threads, u32 warps_of_cta, u32 threads_of_cta) {
     r->epoch = calloc(warps, sizeof *r->epoch);
     r->offer = calloc(warps, sizeof *r->offer);
     r->asked = calloc(warps, sizeof *r->asked);
+    r->gone = calloc(warps, sizeof *r->gone);
     struct clocks *nothing = take(r);
-    if (!r->know || !r->epoch || !r->offer || !r->asked || !nothing) {
+    if (!r->know || !r->epoch || !r->offer || !r->asked || !r->gone || !nothing) {
         free(nothing);
         r->users = 1;
         order_leave(r);
@@ -150,11 +151,13 @@ void order_drop(struct ordering *r, struct clocks **clocks) {
 
 void order_leave(struct ordering *r) {
     if (--r->users) return;
-    struct clocks **singles[] = {&r->gone, &r->released, &r->cluster_gate, &r->cluster_open};
+    struct clocks **singles[] = {&r->released, &r->cluster_gate, &r->cluster_open};
     for (u32 t = 0; r->know && t < r->threads; t++)
         drop(r, r->know[t]);
     for (u32 w = 0; r->offer && w < r->threads / WARP; w++)
         drop(r, r->offer[w]);
+    for (u32 w = 0; r->gone && w < r->threads / WARP; w++)
+        drop(r, r->gone[w]);
     for (size_t i = 0; i < sizeof singles / sizeof singles[0]; i++)
         drop(r, *singles[i]);
     while (r->spare) {
@@ -166,6 +169,7 @@ void order_leave(struct ordering *r) {
     free(r->epoch);
     free(r->offer);
     free(r->asked);
+    free(r->gone);
     free(r);
 }
 
@@ -173,9 +177,16 @@ void order_leave(struct ordering *r) {
 void check_exit(struct exec *x, u32 m) {
     struct ordering *r = x->checker->order;
     u32 warp = warp_of(x);
-    publish(r, warp, m, &r->gone);
-    if (r->blind || !r->gone) return;
-    FOR_LANES(l, m) r->gone->at[warp * WARP + l] = UINT32_MAX;
+    publish(r, warp, m, &r->gone[warp]);
+    if (r->blind || !r->gone[warp]) return;
+    FOR_LANES(l, m) r->gone[warp]->at[warp * WARP + l] = UINT32_MAX;
+}
+
+/* What the exited threads of these warps brought goes to *to. */
+static bool join_gone(struct ordering *r, u32 first, u32 count, u32 warps, struct clocks **to) {
+    for (u32 w = 0; w < count; w++)
+        if (warps >> w % WARP & 1 && r->gone[first + w] && !join(r, to, r->gone[first + w])) return false;
+    return true;
 }
 
 void check_meet(struct exec *x, u32 members) {
@@ -191,14 +202,16 @@ void check_meet(struct exec *x, u32 members) {
 
 void check_arrive(struct exec *x, u32 barrier, u32 m) {
     publish(x->checker->order, warp_of(x), m, &x->checker->gates[barrier]);
+    x->checker->came[barrier] |= 1u << x->warp->index;
 }
 
-void check_open(struct cta *cta, u32 barrier, u32 warps) {
+void check_open(struct cta *cta, u32 barrier, u32 warps, bool everybody) {
     struct checker *c = checker_of(cta);
     struct ordering *r = c->order;
     struct clocks **gate = &c->gates[barrier];
-    if (r->blind || !*gate) return;
-    if (r->gone && !join(r, gate, r->gone)) return;
+    const u32 came = everybody ? ALL_LANES : c->came[barrier];
+    c->came[barrier] = 0;
+    if (r->blind || !*gate || !join_gone(r, c->first / WARP, cta->warp_count, came, gate)) return;
     if (!own(r, gate)) return;
     find_floor(r, *gate);
     for (u32 w = 0; w < cta->warp_count; w++) {
@@ -267,7 +280,7 @@ void check_cluster_open(struct cluster *cluster) {
     struct checker *c = cta ? checker_of(cta) : NULL;
     if (!c || c->order->blind || !c->order->cluster_gate) return;
     struct ordering *r = c->order;
-    if (r->gone) (void)join(r, &r->cluster_gate, r->gone);
+    (void)join_gone(r, 0, r->threads / WARP, ALL_LANES, &r->cluster_gate);
     (void)join(r, &r->cluster_open, r->cluster_gate);
     if (own(r, &r->cluster_open)) find_floor(r, r->cluster_open);
     drop(r, r->cluster_gate);

@@ -128,7 +128,7 @@ static inline void note_read(const struct by *by, struct cell *cell, unsigned by
         cell->read |= bytes;
         return;
     }
-    if (old && (old & ~now & BYTES || !race_known(by, old, cell->lanes, &lane)))
+    if (old && (old & ~now & BYTES || now & ~old & STRONG || !race_known(by, old, cell->lanes, &lane)))
         records_keep_read(by->c, cell, old, cell->lanes);
     cell->read = now;
     cell->lanes = lanes;

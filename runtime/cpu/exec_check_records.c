@@ -139,7 +139,8 @@ void crowd_leave(const struct by *by, struct cell *cell, unsigned bytes) {
     const u32 warps = crowd_at(by->c, number)->lanes;
     FOR_LANES(w, warps) {
         const struct slot slot = *slot_of(crowd_at(by->c, number), w);
-        if (slot.stamp & BYTES & ~bytes) records_keep(by->c, cell, slot.stamp & ~(u64)bytes, slot.lanes, false);
+        const u64 stays = record_stays(by, slot.stamp, slot.lanes, bytes);
+        if (stays) records_keep(by->c, cell, stays, slot.lanes, false);
     }
     end_crowd(by->c, cell);
 }
@@ -157,10 +158,11 @@ bool records_permit(const struct by *by, const struct cell *cell, u32 word, unsi
 }
 
 /* ---- writes ---- */
-/* A record that the write does not do away with: bytes it leaves, or a strong access that is not ordered with it. */
+/* A record that the write does not do away with: bytes it leaves; of a strong write, which races with none that is
+ * strong, weak accesses, which do, and strong ones that are not ordered with it. */
 u64 record_stays(const struct by *by, u64 stamp, u32 lanes, unsigned bytes) {
     u32 lane;
-    if (stamp & by->stamp & STRONG && !race_known(by, stamp, lanes, &lane)) return stamp;
+    if (by->stamp & STRONG && (!(stamp & STRONG) || !race_known(by, stamp, lanes, &lane))) return stamp;
     return stamp & BYTES & ~bytes ? stamp & ~(u64)bytes : 0;
 }
 

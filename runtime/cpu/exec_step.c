@@ -76,8 +76,14 @@ static int choose(struct exec *x, u32 pick) {
     return lowest;
 }
 
+/* Straight there, or by jumps that all take: compilers put some between, most of all without optimisation. */
 static bool is_exit(const struct exec *x, u32 pc) {
-    return pc + 1 >= x->code->op_count || x->code->ops[pc].run == op_exit;
+    enum { JUMPS = 16 };
+    const struct op *ops = x->code->ops;
+    for (int i = 0; i < JUMPS && pc + 1 < x->code->op_count && ops[pc].run == op_branch && ops[pc].guard == NO_GUARD;
+         i++)
+        pc = (u32)ops[pc].imm;
+    return pc + 1 >= x->code->op_count || ops[pc].run == op_exit;
 }
 
 static void branch(struct exec *x, unsigned at, u32 taken, u32 target) {

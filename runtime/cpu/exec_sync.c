@@ -198,7 +198,7 @@ static void open_barrier(struct exec *x, u32 id) {
     }
     if (async_of(cta)) proxy_sync(async_of(cta));
     if (cta->copies) copies_open(cta, id, warps);
-    if (x->checker) check_open(cta, id, warps);
+    if (x->checker) check_open(cta, id, warps, !b->expected);
     *b = (struct barrier){0};
 }
 

@@ -1,11 +1,11 @@
 /* exec_undefined.c - a read of a register that nobody has written, by lane; and a use of a register that was loaded
  * from shared bytes that nobody has written.
  *
- * Any read of a register never written counts, also one whose result is thrown away. Bytes from shared memory may be
- * loaded and not used, stored to shared memory again (they stay what they are), and left aside by selp: a row may be
- * copied whole, a vector be wider than what is asked of it. A predicate that guards an operation is read by all threads
- * that come to it; because a guard that is false hides the operation, predicates begin as a mixture of both while the
- * checker is on. */
+ * Any read of a register never written counts, also one whose result is thrown away; selp reads the operand that it
+ * chooses alone. Bytes from shared memory may be loaded and not used, and stored to shared memory again (they stay what
+ * they are): a row may be copied whole, a vector be wider than what is asked of it. A predicate that guards an
+ * operation is read by all threads that come to it; because a guard that is false hides the operation, predicates begin
+ * as a mixture of both while the checker is on. */
 #include <stdlib.h>
 #include <runtime/cpu/bits.h>
 #include <runtime/cpu/exec_memory.h>
@@ -63,11 +63,11 @@ int op_undefined_guard(struct exec *x, const struct op *o, u32 m) {
             continue;
         }
         u32 kind = *watch & 6, lanes = kind == WATCH_GUARD ? all_here(x, pc, m) : m;
-        if (lanes & ~d->lanes) return unset(x, lanes & ~d->lanes, name);
-        if (!(d->vague & m) || stores_to_shared(o, inner)) continue;
-        lanes = m & d->vague;
+        if (!(lanes & ~d->lanes) && !(d->vague & m)) continue;
         if (kind >= WATCH_CHOSEN) lanes &= kind == WATCH_CHOSEN ? predicate_read(x, o->c) : ~predicate_read(x, o->c);
-        if (lanes) return vague(x, lanes, d, name);
+        if (lanes & ~d->lanes) return unset(x, lanes & ~d->lanes, name);
+        if (stores_to_shared(o, inner)) continue;
+        if (lanes & m & d->vague) return vague(x, lanes & m & d->vague, d, name);
     }
     return inner(x, o, m);
 }

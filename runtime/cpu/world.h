@@ -165,8 +165,8 @@ struct device {
     int streams_created;
     uint64_t op_serial;
     uint64_t memory_used;
-    uint64_t order_completed; /* grids */
-    struct view order_view;   /* what those knew, and events told */
+    struct view order_gone; /* what its streams knew that are gone */
+    struct view order_sc;   /* what the fence.sc so far of gpu scope or wider knew */
     unsigned retained;
 };
 
@@ -193,6 +193,7 @@ struct graph_plan {
     uint64_t launched, finished; /* runs: the next begins when all before it have finished */
     void *owner;                 /* goes with the last user */
     void (*drop)(struct world *world, void *owner);
+    struct view order; /* what its finished launches knew */
 };
 
 struct graph_run { /* one launch of it */
@@ -201,7 +202,8 @@ struct graph_run { /* one launch of it */
     uint64_t sequence;
     unsigned left, users; /* nodes that are not done; ops that name it */
     bool begun;
-    bool done[]; /* nodes */
+    struct view order; /* what its stream knew, and the nodes that are done */
+    bool done[];       /* nodes */
 };
 
 struct op {
@@ -241,7 +243,9 @@ struct stream {
     /* of its last kernel: what it knew as it began, its grid (0: none), whether it has ended and waited, its end */
     uint32_t order_before, order_grid, order_end;
     bool order_done, order_waited;
-    struct capture *capture; /* driver_capture.c: what it is part of; NULL: work is enqueued */
+    uint64_t order_completed; /* grids */
+    struct view order_view;   /* what those knew, and events told */
+    struct capture *capture;  /* driver_capture.c: what it is part of; NULL: work is enqueued */
 };
 
 /* ---- the machine -------------------------------------------------------------------------------- */

@@ -47,6 +47,7 @@ const char *graph_obstacle(const struct op *op) {
 
 static void finish(struct world *world, struct graph_run *run) {
     run->plan->finished++;
+    order_graph_done(world, run);
     stream_op_done(world, run->op);
 }
 
@@ -68,5 +69,6 @@ void graph_plan_leave(struct world *world, struct graph_plan *plan) {
 void graph_run_leave(struct world *world, struct graph_run *run) {
     if (--run->users) return;
     graph_plan_leave(world, run->plan);
+    view_free(&run->order);
     free(run);
 }

@@ -2,10 +2,11 @@
  * and those that tell them of events. Kept under the adversary, and where store_tracking asks for it.
  *
  * A store is named by its moment (world_order.c counts them), its grid and its cluster. A view is a set of stores: all
- * of a device's grids up to the n-th that completed, all of a grid or a cluster up to a moment. A warp knows its own
+ * of a stream's grids up to the n-th that completed, all of a grid or a cluster up to a moment. A warp knows its own
  * stores, its cluster's behind a barrier, what its grid knew as it began, what the grid before it left once it has
- * waited, and what a release has told it whose store it has read, once it acquires. Lanes of a warp are one. A strong
- * store carries what its warp knew at its last release: a message. Messages are kept until the machine is reset. */
+ * waited, and what a release has told it whose store it has read, once it acquires; both in scopes that hold the two.
+ * Lanes of a warp are one. A strong store carries what its warp knew at its last release: a message. Messages are kept
+ * until the machine is reset. */
 #ifndef DCPK_CPU_WORLD_ORDER_H
 #define DCPK_CPU_WORLD_ORDER_H
 
@@ -22,14 +23,23 @@ struct view {
 
 struct stamp {     /* of a store */
     uint64_t time; /* 0: none, or the host */
-    uint32_t grid, cluster, pc, message;
-    uint32_t fence_gpu, fence_sys; /* how long before it the last release of that scope was, 0: none; + 1 */
+    uint32_t grid, cluster, pc;
+    uint32_t near, message;        /* for threads of its cluster; for all others */
+    uint32_t fence[SCOPE_SYS + 1]; /* by scope: how long before it the last release as wide was, 0: none; + 1 */
     uint16_t thread;               /* of the cluster */
     uint8_t device, strong;        /* strong: enum scope, 0: weak */
 };
 
+struct weak { /* a weak store: what of its stamp is looked at, and a mask of the bytes that it changed */
+    uint64_t time;
+    uint32_t grid, cluster, pc;
+    uint16_t thread;
+    uint8_t device, bytes;
+};
+
 struct cell {                   /* of an aligned word */
     struct stamp stamp, before; /* before: of what was there before */
+    struct weak weak;           /* the last one, where all stores since were strong: they do not race, it still does */
     uint64_t seen_time;         /* when a strong load first saw the store */
     uint32_t old, seen;         /* what was there before; mask of devices whose strong loads have seen the store */
     uint8_t bytes;              /* mask of those that the store wrote */
@@ -39,22 +49,25 @@ struct cluster_order { /* of the CTAs that started together */
     uint32_t uid, users;
     uint64_t synced;  /* stores of the cluster up to here are known to all of it */
     struct view view; /* what barriers have spread */
+    struct view sc[]; /* what the fence.sc so far knew of the cluster; then of its CTA of each rank */
 };
 
 struct warp_order {
-    uint64_t synced;               /* stores of the warp's cluster up to here are known */
-    uint64_t fence_gpu, fence_sys; /* moments of the last releases of that scope */
-    struct view known, pending;    /* beyond what the grid knows; read of releases and not yet acquired */
-    uint32_t message;              /* NO_MESSAGE: to be made */
-    bool waited;                   /* for the grid before its own */
-    /* so as not to ask again: what it was behind last, up to when; what it has heard last */
+    uint64_t synced;                    /* stores of the warp's cluster up to here are known */
+    uint64_t fence[SCOPE_SYS + 1];      /* by scope: the moment of the last release as wide */
+    struct view known;                  /* beyond what the grid knows */
+    struct view pending[SCOPE_SYS + 1]; /* read of releases; an acquire of that scope or wider makes it known */
+    uint32_t near, message;             /* of its last release, of one of gpu scope or wider; NO_MESSAGE: to be made */
+    bool waited;                        /* for the grid before its own */
+    /* so as not to ask again: what it was behind last, up to when; what it has heard last, and from how far */
     uint32_t behind_cluster, heard_cluster, heard_message;
     uint64_t behind_time, heard_until;
+    enum scope heard;
 };
 
 struct grid_order {                /* by grid id */
     const struct ptx_function *fn; /* NULL: unloaded */
-    uint64_t completed;            /* as which of its device's, from 1; 0: not yet */
+    uint64_t timeline, completed;  /* key of the stream; as which of that, from 1; 0: not yet */
     int device;
 };
 
@@ -75,8 +88,9 @@ struct causality {
     uint32_t message_count, message_capacity, clusters;
     struct grid_order *grids;
     uint64_t grid_capacity;
-    struct view fence_sc; /* what the fence.sc so far knew */
-    char overtaken[400];  /* the last store that came, by the adversary's choice, before one that it was not behind */
+    struct view sc;      /* what the fence.sc so far of sys scope knew */
+    struct view host;    /* what the host has waited for */
+    char overtaken[400]; /* the last store that came, by the adversary's choice, before one that it was not behind */
 };
 
 /* world_view.c */
@@ -84,12 +98,13 @@ void view_free(struct view *view);
 bool view_knows(const struct view *view, uint64_t key, uint64_t time);
 void view_learn(struct view *view, uint64_t key, uint64_t until);
 void view_join(struct view *view, const struct view *other);
-uint64_t key_device(int device);
+uint64_t key_stream(int device, int stream);           /* its first completed grids */
 uint64_t key_observed(int device);                     /* what its strong loads have seen */
 uint64_t key_cluster(uint32_t grid, uint32_t cluster); /* cluster 0: all of the grid */
 
 struct backing;
 struct device;
+struct graph_run;
 struct launch;
 struct mapping;
 struct op;
@@ -102,12 +117,18 @@ void order_begin(struct world *world);
 void order_end(struct world *world);
 void order_enqueue(struct world *world, struct launch *launch); /* at the launch call */
 void order_start(struct world *world, struct op *op);
-void order_start_other(struct world *world, struct stream *stream); /* no kernel: all before it is complete */
+void order_start_other(struct world *world, struct op *op); /* no kernel: all before it is complete */
 void order_predecessor_done(struct world *world, const struct op *before, struct launch *launch);
 void order_complete(struct world *world, struct launch *launch);
-void order_forget(struct world *world, const struct ptx_function *fn);   /* its module is unloaded */
-uint32_t order_record(struct world *world, const struct device *device); /* an event's message */
-void order_receive(struct world *world, struct device *device, uint32_t message);
+void order_forget(struct world *world, const struct ptx_function *fn); /* its module is unloaded */
+uint32_t order_record(struct world *world, const struct op *op);       /* an event's message */
+void order_receive(struct world *world, struct op *op, uint32_t message);
+void order_known(const struct world *world, const struct op *op, struct view *view); /* joined by what lies behind it */
+void order_graph_done(struct world *world, struct graph_run *run);
+void order_stream_ends(struct stream *stream);
+/* The host has waited for a stream's work, or, -1, all of the device's; for an event. */
+void order_host_waits(const struct device *device, int stream);
+void order_host_hears(struct world *world, uint32_t message);
 /* A CTA and the first of its cluster (NULL: itself). false: out of memory. */
 bool order_resident(struct world *world, struct resident *resident, const struct resident *first);
 void order_resident_free(struct resident *resident);
@@ -116,13 +137,14 @@ void order_wait(struct world *world, struct warp *warp);
 void order_fence(struct world *world, struct warp *warp, enum order order, enum scope scope);
 void order_barrier(struct world *world, struct warp *warp, bool whole_cta);
 /* What a warp knows by its grid alone; NO_WARP: who has not waited. The message of its strong stores behind its last
- * release. */
+ * release; far: behind that of gpu scope or wider, which is all that those outside its cluster may hear. */
 const struct view *order_base(const struct world *world, const struct resident *resident, int warp);
-uint32_t order_message(struct world *world, const struct resident *resident, unsigned warp);
-/* A message of two; a store's, whose cluster and device said it at the moment `until`; 0: the message alone. */
-uint32_t order_join(struct world *world, uint32_t message, const struct stamp *stamp, uint64_t until);
+uint32_t order_message(struct world *world, const struct resident *resident, unsigned warp, bool far);
+/* A message of two: one and `said`, a store's, whose cluster and device said it at the moment `until`; 0: the message
+ * alone. */
+uint32_t order_join(struct world *world, uint32_t message, const struct stamp *stamp, uint32_t said, uint64_t until);
 /* The same into a view. */
-void order_learn(struct world *world, struct view *view, const struct stamp *stamp, uint64_t until);
+void order_learn(struct world *world, struct view *view, const struct stamp *stamp, uint32_t said, uint64_t until);
 bool order_covers(const struct causality *order, const struct view *view, const struct cell *cell);
 /* Whether the warp has still to wait for the grid before its own. */
 bool order_is_early(const struct warp *warp);
@@ -131,6 +153,8 @@ bool order_is_early(const struct warp *warp);
 /* Forgets who wrote the bytes: the host has. */
 void order_clear(const struct backing *backing, const uint8_t *at, uint64_t bytes);
 void cells_end(struct backing *backing);
+/* A copy or fill reads, or writes, bytes of a stream's; a race is the world's fault. */
+void order_transfer(struct world *world, const struct op *op, bool write);
 struct stamp order_stamp(struct world *world, const struct warp *warp, unsigned thread, enum order order,
                          enum scope scope);
 /* Before a store of the bytes `from`, NULL: of an atomic. false: a race, fault filled. */

@@ -6,68 +6,14 @@
  * neither is behind the other and they are not morally strong: both strong, in scopes that hold both. Stores of what is
  * there already do not. That a load comes before a store that it races with is not seen, only the other way round:
  * other seeds turn it. */
-#include "runtime/cpu/world.h"
+#include "runtime/cpu/world_cells.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { WORD = 4, BLOCK = 256, MESSAGE_ALONE = -1, STALE_ONE_IN = 3, FIRST_ONE_IN = 4 };
+enum { MESSAGE_ALONE = -1, STALE_ONE_IN = 3, FIRST_ONE_IN = 4 };
 
 static struct resident *resident_of(const struct warp *warp) {
     return (struct resident *)(void *)warp->cta;
-}
-
-/* ---- cells ------------------------------------------------------------------------------------------ */
-static uint64_t first_word(const struct backing *backing) {
-    return (uint64_t)(uintptr_t)backing->memory / WORD;
-}
-
-static uint64_t cells_bytes(const struct backing *backing) {
-    return (backing->bytes / WORD + 2) * sizeof(struct cell);
-}
-
-static struct cell *cell_at(const struct backing *backing, const uint8_t *at) {
-    return &backing->cells[(uint64_t)(uintptr_t)at / WORD - first_word(backing)];
-}
-
-static bool is_touched(const struct backing *backing, const uint8_t *at) {
-    return backing->cells && backing->touched[(uint64_t)(at - backing->memory) / BLOCK];
-}
-
-/* Memory of the host is written by the host unseen. */
-static bool have_cells(struct backing *backing) {
-    if (backing->cells || backing->owner == HOST_MEMORY) return backing->cells != NULL;
-    void *at =
-        mmap(NULL, cells_bytes(backing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) return false;
-    backing->touched = calloc(backing->bytes / BLOCK + 1, 1);
-    if (backing->touched)
-        backing->cells = at;
-    else
-        munmap(at, cells_bytes(backing));
-    return backing->cells != NULL;
-}
-
-void cells_end(struct backing *backing) {
-    early_end(backing);
-    if (backing->cells) munmap(backing->cells, cells_bytes(backing));
-    free(backing->touched);
-    backing->cells = NULL;
-    backing->touched = NULL;
-}
-
-void order_clear(const struct backing *backing, const uint8_t *at, uint64_t bytes) {
-    enum { PAGE = 4096 };
-    if (!backing->cells || !bytes) return;
-    uint8_t *first = (uint8_t *)cell_at(backing, at), *end = (uint8_t *)(cell_at(backing, at + bytes - 1) + 1);
-    uint8_t *page = first + (PAGE - (uintptr_t)first % PAGE) % PAGE, *last = end - (uintptr_t)end % PAGE;
-    if (last > page && madvise(page, (size_t)(last - page), MADV_DONTNEED) == 0) {
-        memset(first, 0, (size_t)(page - first));
-        memset(last, 0, (size_t)(end - last));
-    } else {
-        memset(first, 0, (size_t)(end - first));
-    }
 }
 
 /* ---- stamps ----------------------------------------------------------------------------------------- */
@@ -92,39 +38,13 @@ struct stamp order_stamp(struct world *world, const struct warp *warp, unsigned 
                           .thread = (uint16_t)(r->cta.rank * CTA_THREADS + thread),
                           .device = (uint8_t)r->launch->grid.device->ordinal,
                           .strong = (uint8_t)strength(order, scope)};
-    if (!stamp.strong || !own->fence_gpu) return stamp;
-    stamp.fence_gpu = distance(stamp.time, own->fence_gpu);
-    stamp.fence_sys = distance(stamp.time, own->fence_sys);
-    stamp.message = order_message(world, r, warp->index);
+    if (!stamp.strong || !own->fence[SCOPE_CTA]) return stamp;
+    for (enum scope s = SCOPE_CTA; s <= SCOPE_SYS; s++)
+        stamp.fence[s] = distance(stamp.time, own->fence[s]);
+    if (own->fence[SCOPE_GPU]) stamp.message = order_message(world, r, warp->index, true);
+    bool alike = own->fence[SCOPE_GPU] == own->fence[SCOPE_CTA];
+    stamp.near = alike ? stamp.message : order_message(world, r, warp->index, false);
     return stamp;
-}
-
-static const uint8_t *word_of(const uint8_t *at) {
-    return at - (uintptr_t)at % WORD;
-}
-
-static uint8_t bytes_in(const uint8_t *word, const uint8_t *at, unsigned bytes) {
-    uint8_t mask = 0;
-    for (unsigned b = 0; b < WORD; b++)
-        if (word + b >= at && word + b < at + bytes) mask |= (uint8_t)(1u << b);
-    return mask;
-}
-
-/* A store lands: bytes, a mask, of the aligned word at `word`, which still holds what was there before. */
-static void put(struct backing *backing, const uint8_t *word, const struct stamp *stamp, uint8_t bytes) {
-    if (!have_cells(backing)) return;
-    backing->touched[(uint64_t)(word < backing->memory ? 0 : word - backing->memory) / BLOCK] = 1;
-    struct cell *cell = cell_at(backing, word);
-    const struct stamp *last = &cell->stamp;
-    if (last->cluster == stamp->cluster && last->thread / WARP == stamp->thread / WARP && last->strong == stamp->strong)
-        bytes |= cell->bytes;
-    *cell = (struct cell){.stamp = *stamp, .before = cell->stamp, .bytes = bytes};
-    memcpy(&cell->old, word, WORD);
-}
-
-void order_put_all(struct backing *backing, const uint8_t *at, unsigned bytes, const struct stamp *stamp) {
-    for (const uint8_t *word = word_of(at); word < at + bytes; word += WORD)
-        put(backing, word, stamp, bytes_in(word, at, bytes));
 }
 
 /* ---- who is behind whom ----------------------------------------------------------------------------- */
@@ -159,11 +79,16 @@ static bool is_behind(const struct world *world, const struct warp *warp, const 
     return true;
 }
 
-static bool scopes_meet(const struct warp *warp, const struct stamp *stamp, unsigned strong) {
+/* The narrowest scope that holds both the warp and who made the store. */
+static enum scope least_scope(const struct warp *warp, const struct stamp *stamp) {
     const struct resident *r = resident_of(warp);
-    unsigned least = stamp->cluster == r->cluster_order->uid            ? SCOPE_CTA
-                     : stamp->device == r->launch->grid.device->ordinal ? SCOPE_GPU
-                                                                        : SCOPE_SYS;
+    if (stamp->cluster == r->cluster_order->uid)
+        return stamp->thread / CTA_THREADS == r->cta.rank ? SCOPE_CTA : SCOPE_CLUSTER;
+    return stamp->device == r->launch->grid.device->ordinal ? SCOPE_GPU : SCOPE_SYS;
+}
+
+static bool scopes_meet(const struct warp *warp, const struct stamp *stamp, unsigned strong) {
+    enum scope least = least_scope(warp, stamp);
     return stamp->strong >= least && strong >= least;
 }
 
@@ -218,19 +143,43 @@ static bool race(const struct world *world, const struct warp *warp, const struc
     return false;
 }
 
+/* When the store's cluster said what a release told, which was so long before it; 0: others did. */
+static uint64_t said_at(const struct stamp *stamp, uint32_t back) {
+    return back == (uint32_t)MESSAGE_ALONE ? 0 : stamp->time - (back - 1);
+}
+
+/* The weak store under the strong ones that the access does not race with. */
+static bool race_below(const struct world *world, const struct warp *warp, const struct backing *backing,
+                       const uint8_t *at, const struct cell *cell, uint8_t bytes, unsigned strong, const char *does,
+                       struct fault *fault) {
+    const struct weak *w = &cell->weak;
+    if (!w->time || !(w->bytes & bytes)) return true;
+    const struct cell below = {.stamp = {.time = w->time,
+                                         .grid = w->grid,
+                                         .cluster = w->cluster,
+                                         .pc = w->pc,
+                                         .thread = w->thread,
+                                         .device = w->device}};
+    return is_behind(world, warp, &below) || race(world, warp, backing, at, &below, strong, does, fault);
+}
+
 /* What the load of a store has learnt, once it is acquired. */
 static void hear(struct world *world, const struct warp *warp, const struct stamp *stamp) {
     const struct resident *r = resident_of(warp);
-    uint32_t back = stamp->device == r->launch->grid.device->ordinal ? stamp->fence_gpu : stamp->fence_sys;
-    if (!stamp->strong || !back) return;
+    if (!stamp->strong || !stamp->fence[SCOPE_CTA]) return;
+    enum scope least = least_scope(warp, stamp);
+    uint32_t back = stamp->fence[least], said = least < SCOPE_GPU ? stamp->near : stamp->message;
+    if (!back) return;
     struct warp_order *own = &r->warp_orders[warp->index];
-    uint64_t until = back == (uint32_t)MESSAGE_ALONE ? 0 : stamp->time - (back - 1);
-    if (own->heard_message == stamp->message && own->heard_cluster == stamp->cluster && until <= own->heard_until)
+    uint64_t until = said_at(stamp, back);
+    if (own->heard_message == said && own->heard_cluster == stamp->cluster && own->heard == least &&
+        until <= own->heard_until)
         return;
-    order_learn(world, &own->pending, stamp, until);
-    own->heard_message = stamp->message;
+    order_learn(world, &own->pending[least], stamp, said, until);
+    own->heard_message = said;
     own->heard_cluster = stamp->cluster;
     own->heard_until = until;
+    own->heard = least;
 }
 
 static unsigned element_of(const struct warp *warp, unsigned bytes) {
@@ -282,6 +231,7 @@ static bool load_element(struct world *world, struct warp *warp, const struct ma
         if (!(strong && scopes_meet(warp, &cell->stamp, strong)) && !is_silent(warp, cell, word, mask) &&
             !race(world, warp, m->backing, word, cell, strong, "load", fault))
             return false;
+        if (!race_below(world, warp, m->backing, word, cell, mask, strong, "load", fault)) return false;
         open = strong != 0;
     }
     if (!any) return true;
@@ -322,10 +272,12 @@ bool order_may_store(struct world *world, struct warp *warp, struct backing *bac
     if (!is_touched(backing, at) || (from && memcmp(at, from, bytes) == 0)) return true;
     for (const uint8_t *word = word_of(at); word < at + bytes; word += WORD) {
         const struct cell *cell = cell_at(backing, word);
-        if (!cell->stamp.time || !(cell->bytes & bytes_in(word, at, bytes)) || is_behind(world, warp, cell)) continue;
+        uint8_t mask = bytes_in(word, at, bytes);
+        if (!cell->stamp.time || !(cell->bytes & mask) || is_behind(world, warp, cell)) continue;
         if (!(stamp->strong && scopes_meet(warp, &cell->stamp, stamp->strong)) &&
             !race(world, warp, backing, word, cell, stamp->strong, "store", fault))
             return false;
+        if (!race_below(world, warp, backing, word, cell, mask, stamp->strong, "store", fault)) return false;
     }
     return true;
 }
@@ -413,6 +365,47 @@ static void fail_landing(struct world *world, const struct word *word, const str
     world_fail(world, &fault);
 }
 
+/* Whoever polls by copies sees what strong stores to the host leave. */
+static bool transfer_races(const struct world *world, const struct view *view, const struct cell *cell,
+                           const uint8_t *word, uint8_t bytes, bool write) {
+    uint8_t old[WORD];
+    memcpy(old, &cell->old, WORD);
+    bool changed = false;
+    for (unsigned b = 0; b < WORD; b++)
+        changed |= bytes & cell->bytes & 1u << b && old[b] != word[b];
+    return cell->stamp.time && changed && (write || cell->stamp.strong < SCOPE_SYS) &&
+           !order_covers(&world->order, view, cell);
+}
+
+void order_transfer(struct world *world, const struct op *op, bool write) {
+    const struct span *span = write ? &op->to : &op->from;
+    const struct backing *backing = span->backing;
+    if (!backing || !backing->cells || world->options.races_allowed) return;
+    struct view view = {0};
+    const uint8_t *end = span->at + op->bytes;
+    order_known(world, op, &view);
+    for (const uint8_t *word = word_of(span->at); word < end; word += WORD) {
+        if (!is_touched(backing, word < span->at ? span->at : word)) {
+            word += BLOCK - WORD - (uint64_t)(word - backing->memory) % BLOCK;
+            continue;
+        }
+        const struct cell *cell = cell_at(backing, word);
+        uint8_t bytes =
+            bytes_in(word, word < span->at ? span->at : word, end - word < WORD ? (unsigned)(end - word) : WORD);
+        if (!transfer_races(world, &view, cell, word, bytes, write)) continue;
+        struct fault fault = {.code = RESULT_LAUNCH_FAILED};
+        add_word(world, backing, word, fault.text, sizeof fault.text);
+        text_add(fault.text, sizeof fault.text, " was written by ");
+        add_writer(world, &cell->stamp, fault.text, sizeof fault.text);
+        text_add(fault.text, sizeof fault.text, "; a %s of device %d, stream %d, %s it, and nothing orders the two",
+                 op->kind == OP_FILL ? "fill" : "copy", op->stream->device->ordinal, op->stream->number,
+                 write ? "overwrites" : "reads");
+        world_fail(world, &fault);
+        break;
+    }
+    view_free(&view);
+}
+
 static bool comes_too_late(const struct world *world, const struct word *word) {
     for (unsigned b = 0; b < WORD; b++)
         if (word->bytes >> b & 1 && !early_permit(world, word->backing, word->at + b, 1, word->stamp.grid, NULL))
@@ -428,24 +421,31 @@ bool order_land(struct world *world, const struct word *word) {
         go_first(world, word->backing, word->at, word->value, word->bytes, &word->stamp);
         return false;
     }
-    put(word->backing, word->at, &word->stamp, word->bytes);
+    cell_put(word->backing, word->at, &word->stamp, word->bytes);
     return true;
 }
 
-/* The message of a store that an atomic replaces goes on with the atomic. */
+/* The message of a store that an atomic replaces goes on with the atomic; towards the cluster, towards all others. */
+static uint32_t carry(struct world *world, uint32_t own, bool has_own, const struct stamp *last, uint32_t said,
+                      uint32_t back) {
+    if (back == (uint32_t)MESSAGE_ALONE && !has_own) return said;
+    return order_join(world, own, last, said, said_at(last, back));
+}
+
 static void go_on(struct world *world, struct stamp *stamp, const struct stamp *last) {
-    if (!last->strong || !(last->fence_gpu | last->fence_sys)) return;
-    bool alone = last->fence_gpu == (uint32_t)MESSAGE_ALONE;
-    if (alone && !stamp->fence_gpu) {
-        stamp->message = last->message;
-        stamp->fence_gpu = last->fence_gpu;
-        stamp->fence_sys = last->fence_sys;
-        return;
-    }
-    uint32_t back = last->fence_sys ? last->fence_sys : last->fence_gpu;
-    stamp->message = order_join(world, stamp->message, last, alone ? 0 : last->time - (back - 1));
-    if (!stamp->fence_gpu) stamp->fence_gpu = (uint32_t)MESSAGE_ALONE;
-    if (!stamp->fence_sys && last->fence_sys) stamp->fence_sys = (uint32_t)MESSAGE_ALONE;
+    const uint32_t *back = last->fence;
+    if (!last->strong || !back[SCOPE_CTA]) return;
+    bool by_all = back[SCOPE_SYS] && back[SCOPE_SYS] != (uint32_t)MESSAGE_ALONE;
+    uint32_t wide = back[by_all ? SCOPE_SYS : SCOPE_GPU];
+    bool alike = wide == back[SCOPE_CTA] && last->near == last->message && stamp->near == stamp->message &&
+                 !stamp->fence[SCOPE_CTA] == !stamp->fence[SCOPE_GPU];
+    stamp->near = carry(world, stamp->near, stamp->fence[SCOPE_CTA], last, last->near, back[SCOPE_CTA]);
+    if (alike)
+        stamp->message = stamp->near;
+    else if (wide)
+        stamp->message = carry(world, stamp->message, stamp->fence[SCOPE_GPU], last, last->message, wide);
+    for (enum scope s = SCOPE_CTA; s <= SCOPE_SYS; s++)
+        if (!stamp->fence[s] && back[s]) stamp->fence[s] = (uint32_t)MESSAGE_ALONE;
 }
 
 bool order_atomic(struct world *world, struct warp *warp, unsigned thread, struct backing *backing, const uint8_t *at,

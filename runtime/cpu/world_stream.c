@@ -47,6 +47,7 @@ void stream_destroy(struct stream *stream) {
         stream->first = op->next;
         free_op(op);
     }
+    order_stream_ends(stream);
     free(stream);
 }
 
@@ -79,11 +80,13 @@ struct work device_work(const struct device *device) {
     return (struct work){.device = device, .stream = -1, .serial = device->op_serial};
 }
 
+/* Who asks, and finds it so, has waited. */
 bool work_done(const void *what) {
     const struct work *work = what;
     for (const struct stream *s = work->device->streams; s; s = s->next)
         if ((work->stream < 0 || s->number == work->stream) && s->first && s->first->serial <= work->serial)
             return false;
+    order_host_waits(work->device, work->stream);
     return true;
 }
 
@@ -156,6 +159,10 @@ static void touch_memory(struct world *world, struct op *op) {
                         "a copy or fill in a stream reached memory that was freed meanwhile");
         return;
     }
+    if (world->order.on) {
+        order_transfer(world, op, false);
+        order_transfer(world, op, true);
+    }
     if (op->to.backing) written_copy(op->to.backing, op->to.at, op->from.backing, op->from.at, op->bytes);
     if (op->to.backing) order_clear(op->to.backing, op->to.at, op->bytes);
     if (op->kind == OP_FILL)
@@ -174,14 +181,14 @@ static void start(struct world *world, struct op *op) {
         grid_start(world, op->launch);
         return;
     }
-    order_start_other(world, op->stream);
+    order_start_other(world, op);
     if (op->kind == OP_COPY || op->kind == OP_FILL) touch_memory(world, op);
     if (op->kind == OP_RECORD && op->event->reached < op->generation) {
         op->event->reached = op->generation;
         op->event->time = world->time;
-        op->event->message = order_record(world, op->stream->device);
+        op->event->message = order_record(world, op);
     }
-    if (op->kind == OP_WAIT) order_receive(world, op->stream->device, op->event->message);
+    if (op->kind == OP_WAIT) order_receive(world, op, op->event->message);
     if (op->kind == OP_GRAPH)
         graph_run_begin(world, op->run); /* done with its last node */
     else

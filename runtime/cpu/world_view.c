@@ -8,8 +8,8 @@
 enum { CLUSTERS_OF_A_GRID = 8, MOST = 4096 };
 #define DEVICE_KEY (UINT64_C(1) << 63)
 
-uint64_t key_device(int device) {
-    return DEVICE_KEY | (uint64_t)(unsigned)device;
+uint64_t key_stream(int device, int stream) {
+    return DEVICE_KEY | (uint64_t)(unsigned)device << 32 | (uint32_t)stream;
 }
 
 uint64_t key_observed(int device) {
