@@ -109,6 +109,9 @@ function hopper_query.copy(a)
   scope(function()
     local other, base, at = pred "other_", b64 "base", b64 "at"
 |   setp.lt.u32    $(other), $(a.thread), 128;
+    if a.boxed then
+|   setp.ne.or.u32 $(other), $(a.dead), 0, $(other);     // nobody has waited for the queries of a dead box, and nobody uses them
+    end
 | @$(other) bra    $(done);
     if a.boxed then
 |   ld.param.u64   $(base), [$(param.q_box)];
