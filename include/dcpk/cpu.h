@@ -75,8 +75,8 @@ typedef struct dcpkcpu_options {
 
 /* Resets every device: all memory, modules and streams of a former life are gone. Call it before cuInit, or
  * between tests when nothing is in use. Environment DCPK_CPU_SEED, DCPK_CPU_DEVICES, DCPK_CPU_SMS and
- * DCPK_CPU_CAPABILITY, read at cuInit, stand in where this was never called (DCPK_CPU_CHECK: also where it leaves memory_checker 0). Returns 0,
- * or -1 for values out of range. */
+ * DCPK_CPU_CAPABILITY, read at cuInit, stand in where this was never called (DCPK_CPU_CHECK: also where it leaves
+ * memory_checker 0). Returns 0, or -1 for values out of range. */
 DCPK_API int dcpkcpu_configure(const dcpkcpu_options *options);
 
 /* The last fault or load error in full: kind, kernel, template file:line, PTX line and text, thread, address,

@@ -196,9 +196,9 @@ struct loader {
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
     bool has_version, has_target, target_sm_90a;
-    unsigned version, target; /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
-    char target_kind;         /* what follows it: 0, a or f */
-    enum ptx_misfit misfit;   /* why the head is refused, where that has a result of its own */
+    unsigned version, target;        /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
+    char target_kind;                /* what follows it: 0, a or f */
+    enum ptx_misfit misfit;          /* why the head is refused, where that has a result of its own */
     struct device_function *callees; /* bodies that calls can reach */
     struct name_scope *caller;       /* of the function that is being read: hidden */
     struct label *return_to;         /* where `ret` goes in a function that is called; NULL in an entry */
@@ -236,7 +236,7 @@ void scope_open(struct loader *l);
 void scope_close(struct loader *l);
 struct symbol *symbol_find(struct loader *l, struct text name);
 struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind);
-void symbol_check_names(struct loader *l, const struct symbol *added); /* no name of a range is declared beside it */
+void symbol_check_names(struct loader *l, const struct symbol *added);    /* no name of a range is declared beside it */
 struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg); /* NULL when there is none */
 struct label *label_use(struct loader *l, struct text name, u32 line);
 void label_define(struct loader *l, struct text name);
@@ -286,7 +286,7 @@ struct special_row {
     u8 bits, when;
 };
 extern const struct special_row special_rows[S_COUNT];
-int special_named(struct text name);                                      /* -1 unknown */
+int special_named(struct text name);    /* -1 unknown */
 bool special_foreign(struct text name); /* one that PTX has and the CPU device has not */
 u64 special_value(const struct exec *x, unsigned special, unsigned lane); /* WHEN_START ones, and clocks */
 op_fn op_special;
