@@ -102,12 +102,17 @@ static double ping(struct pings *p, int32_t from, const int32_t *to, int32_t cou
     return (double)ns / (p->b->on_cpu ? FEW_ROUNDS : ROUNDS) / 2;
 }
 
-static void print_ns(struct bench *b, const char *what, double ns) {
-    bench_figure(b, "latency", what, ns, "ns one way");
+/* A cell of a table: on the CPU device only that it came. */
+static void print_cell(const struct bench *b, double value) {
     if (b->on_cpu)
         printf(" %8s", "came");
     else
-        printf(" %8.0f", ns);
+        printf(" %8.0f", value);
+}
+
+static void print_ns(struct bench *b, const char *what, double ns) {
+    bench_figure(b, "latency", what, ns, "ns one way");
+    print_cell(b, ns);
 }
 
 static void ping_row(struct pings *p, int32_t from) {
@@ -215,13 +220,6 @@ static void look_at(struct stores *s, int32_t from, int32_t to) {
     free(got);
 }
 
-static void print_gbs(struct bench *b, double gbs) {
-    if (b->on_cpu)
-        printf(" %8s", "came");
-    else
-        printf(" %8.0f", gbs);
-}
-
 /* GB/s that rank `from` sends to each peer alone, then to all of them. */
 static void send_row(struct stores *s, int32_t from) {
     struct bench *b = s->b;
@@ -239,7 +237,7 @@ static void send_row(struct stores *s, int32_t from) {
         look_at(s, from, to);
         snprintf(what, sizeof what, "rank %d to %d", from, to);
         bench_figure(b, "bandwidth", what, (double)s->bytes / us / 1e3, "GB/s");
-        print_gbs(b, (double)s->bytes / us / 1e3);
+        print_cell(b, (double)s->bytes / us / 1e3);
     }
     aim(s, from, from + 1);
     s->to_all = true;
@@ -250,7 +248,7 @@ static void send_row(struct stores *s, int32_t from) {
         if (to != from) look_at(s, from, to);
     snprintf(what, sizeof what, "rank %d to all", from);
     bench_figure(b, "bandwidth", what, gbs, "GB/s");
-    print_gbs(b, gbs);
+    print_cell(b, gbs);
     printf("\n");
 }
 
@@ -270,7 +268,7 @@ static void send_all(struct stores *s) {
             if (to != r) look_at(s, r, to);
         snprintf(what, sizeof what, "rank %d to all, all at once", r);
         bench_figure(b, "bandwidth", what, gbs, "GB/s");
-        print_gbs(b, gbs);
+        print_cell(b, gbs);
     }
     printf("\n");
     fflush(stdout);

@@ -65,6 +65,16 @@ struct pair {
     bool apart; /* the second runs on another device */
 };
 
+/* What the wait for the current device and for device 0 gives; *result: the word there, where both end well. */
+static cu_result both_end(cu_ptr at, uint32_t *result) {
+    cu_result ends = cpu_ctx_synchronize();
+    if (ends) return ends;
+    on(0);
+    ends = cpu_ctx_synchronize();
+    if (!ends) *result = word_at(at);
+    return ends;
+}
+
 /* What the wait for both gives. */
 static cu_result run_both(const struct pair *pair, const dcpkcpu_options *options, uint32_t *result) {
     machine_with(*options);
@@ -74,12 +84,7 @@ static cu_result run_both(const struct pair *pair, const dcpkcpu_options *option
     launch(first, 1, 32, new_stream(), false, at, at + 256, at + 512, 0);
     on(pair->apart);
     launch(second, 1, 32, new_stream(), false, at, at + 256, at + 512, 0);
-    cu_result ends = cpu_ctx_synchronize();
-    if (ends) return ends;
-    on(0);
-    ends = cpu_ctx_synchronize();
-    if (!ends) *result = word_at(at + 512);
-    return ends;
+    return both_end(at + 512, result);
 }
 
 static unsigned races_of(const struct pair *pair, const char *const *says) {
@@ -278,12 +283,7 @@ static cu_result write_far_read(dcpkcpu_options options, bool ordered, bool by_h
     }
     on(2);
     launch(reads, 1, 32, streams[2], false, at, 0, at + 512, 0);
-    cu_result ends = cpu_ctx_synchronize();
-    if (ends) return ends;
-    on(0);
-    ends = cpu_ctx_synchronize();
-    if (!ends) *result = word_at(at + 512);
-    return ends;
+    return both_end(at + 512, result);
 }
 
 /* In the adversary's schedules, and in the fair one where it tracks stores. */

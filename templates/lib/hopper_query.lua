@@ -53,7 +53,7 @@ local function clear(a, first)
   end)
 end
 
--- Bytes from a query row of the request to that of the next, from a request to the next.
+-- Bytes of all heads of one of a request's q query rows, those past DH included.
 local function pitch(a) return 576 * (a.boxed and spec.qh or DH) end
 
 -- First of all. a.query: what `copy` needs.

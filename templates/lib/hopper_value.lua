@@ -115,15 +115,16 @@ local function free_p(a, v)
   end)
 end
 
--- at := the stage's key rows of this lane; the stage is full.
+-- at := the stage's key rows of this lane.
 local function find_stage(a, v, at)
-|   mad.lo.u32     $(at), $(v.stage), 8, $(a.memory);
-    mbarrier.wait(at, shape.FULL, v.full)
 |   mad.lo.u32     $(at), $(v.stage), $(shape.STAGE), $(a.value_at);
 end
 
-local function where(a, v, at)
-|   mad.lo.u32     $(at), $(v.stage), $(shape.STAGE), $(a.value_at);
+-- The same once the stage is full.
+local function wait_for_stage(a, v, at)
+|   mad.lo.u32     $(at), $(v.stage), 8, $(a.memory);
+    mbarrier.wait(at, shape.FULL, v.full)
+    find_stage(a, v, at)
 end
 
 -- fn() where there is a next tile.
@@ -147,7 +148,7 @@ end
 local function load_whole(a, v)
   scope(function()
     local at = b32 "at"
-    find_stage(a, v, at)
+    wait_for_stage(a, v, at)
     for mb = 0, 3 do load(a, v.raw[mb + 1], at, mb) end
   end)
 end
@@ -188,24 +189,20 @@ function blocks.open(a, v)
   v.sums = { [0] = f32("sums", SUMS), TWO and f32("sums_other", SUMS) or nil }
 end
 
-local function first_block(a, v)
+function blocks.first(a, v)
   scope(function()
     local at = b32 "at_first"
-    find_stage(a, v, at)
+    wait_for_stage(a, v, at)
     load(a, v.raw, at, 0)
     sort(v.x[0], v.raw)
   end)
-end
-
-function blocks.first(a, v)
-  first_block(a, v)
 end
 
 -- What comes while the products of block mb run: the next block's fragments.
 local function meanwhile(a, acc, v, at, mb, edge)
   if mb == 3 then
     a.next(v.stage, v.full, shape.stages)
-    if_more(v, function() first_block(a, v) end)
+    if_more(v, function() blocks.first(a, v) end)
     return
   end
   load(a, v.raw, at, mb + 1)
@@ -218,7 +215,7 @@ end
 function blocks.tile(a, acc, v, edge)
   scope(function()
     local p, at = b32 "p", b32 "at"
-    where(a, v, at)
+    find_stage(a, v, at)
     if edge then clean(v.x[0]) end
     find_p(a, v, p)
     for mb = 0, 3 do

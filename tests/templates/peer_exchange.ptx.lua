@@ -7,6 +7,7 @@
 -- checked=1: with the publisher's fence of the mailboxes before the first store.
 -- The chunk of source s and number c holds {c, s, parity, 1}. sms CTAs of 512 threads, 4 chunks a thread in flight.
 local pdl = include "lib/pdl"
+local bounded_poll = include "lib/bounded_poll"
 
 need { ptx = "7.8", target = "sm_90" }
 rule(spec.dcp >= 2, "an exchange is between two ranks at least")
@@ -127,16 +128,7 @@ scope(function()
     end
   end
 | @!$(missing) bra $(came);
-|   add.u32        $(polls), $(polls), 1;
-|   and.b32        $(low), $(polls), 63;
-|   setp.ne.u32    $(p), $(low), 0;
-| @$(p) bra        $(poll);
-|   mov.u64        $(now), %globaltimer;
-|   setp.eq.u32    $(p), $(polls), 64;
-| @$(p) mov.b64    $(asked), $(now);
-|   sub.u64        $(now), $(now), $(asked);
-|   setp.lt.u64    $(p), $(now), $(limit);
-| @$(p) bra        $(poll);
+  bounded_poll.turn({ polls = polls, low = low, p = p, now = now, asked = asked, limit = limit }, poll)
 |   atom.global.add.u32 $(low), [$(state)], 1;
 |   bra            $(quit);
 | $(came):

@@ -3,6 +3,7 @@
 --   mine: 16 bytes a thread, zero at the start; theirs: u64[dcp], the words of the peers that answer; rounds; first: 1 on the rank that
 --   sends first. result: 16 bytes a thread: u64 ns that all rounds took, u32 rounds that came in time. A poll ends after limit ns.
 local pdl = include "lib/pdl"
+local bounded_poll = include "lib/bounded_poll"
 
 need { ptx = "7.8", target = "sm_90" }
 kernel { grid = { 1 }, block = { spec.dcp }, params = {
@@ -54,16 +55,7 @@ for i = 1, 3 do
 |   setp.eq.and.u32 $(p), $(words[i]), $(round), $(p);
 end
 | @$(p) bra        $(came);
-|   add.u32        $(polls), $(polls), 1;
-|   and.b32        $(low), $(polls), 63;
-|   setp.ne.u32    $(p), $(low), 0;
-| @$(p) bra        $(poll);
-|   mov.u64        $(now), %globaltimer;
-|   setp.eq.u32    $(p), $(polls), 64;
-| @$(p) mov.b64    $(asked), $(now);
-|   sub.u64        $(now), $(now), $(asked);
-|   setp.lt.u64    $(p), $(now), $(limit);
-| @$(p) bra        $(poll);
+bounded_poll.turn({ polls = polls, low = low, p = p, now = now, asked = asked, limit = limit }, poll)
 |   sub.u32        $(round), $(round), 1;
 |   bra            $(over);
 | $(came):
