@@ -6,11 +6,15 @@
 
 #include <stdbool.h>
 
-enum { MOST_SPLITS = 256, LATENT = 512, CTAS_A_MULTIPROCESSOR = 2 };
+enum { MOST_SPLITS = 256, LATENT = 512, GROUP_ROWS = 64 };
+
+/* The portable form (pv=f16; templates/lib/attend_shape.lua): two CTAs a multiprocessor up to 32 rows, one CTA for all
+ * of a request's; one a multiprocessor above, at most 64 rows each. */
+enum { NARROW_ROWS = 32 };
 
 /* The form for sm_90a (pv=fp8; templates/lib/hopper_shape.lua): one CTA a multiprocessor, at most 64 rows each; row
  * groups above one come in pairs, whose CTAs are neighbours of a cluster. */
-enum { GROUP_ROWS = 64, CHUNKS_A_ROW = 64, CHUNK = 16 };
+enum { CHUNKS_A_ROW = 64, CHUNK = 16 };
 
 static bool is_hopper(const dcpk_spec *s) {
     return s->pv == DCPK_PV_FP8;
@@ -25,11 +29,15 @@ static int32_t rows_of(const dcpk_spec *s) {
     return s->q * s->dcp * s->heads;
 }
 
+static int32_t ctas_a_multiprocessor(const dcpk_spec *s) {
+    return !is_hopper(s) && rows_of(s) <= NARROW_ROWS ? 2 : 1;
+}
+
 /* CTAs of a request and split. */
 static int32_t groups_of(const dcpk_spec *s) {
     int32_t rows = rows_of(s);
     if (is_hopper(s)) return rows <= GROUP_ROWS ? 1 : (rows + 2 * GROUP_ROWS - 1) / (2 * GROUP_ROWS) * 2;
-    return rows > 16 ? (rows + 31) / 32 : 1; /* lib/attend_shape.lua: a block of 16 rows, or two */
+    return rows <= NARROW_ROWS ? 1 : (rows + GROUP_ROWS - 1) / GROUP_ROWS;
 }
 
 /* The form for sm_90a, splits=auto: columns of CTAs that its kernel deals out to the requests by their lengths, where
@@ -43,7 +51,7 @@ static int32_t columns_of(const dcpk_spec *s, int32_t requests) {
 /* As many splits as all multiprocessors hold at once. */
 static int32_t splits_of(const dcpk_spec *s, int32_t requests) {
     if (s->splits > 0) return s->splits;
-    int32_t splits = (is_hopper(s) ? 1 : CTAS_A_MULTIPROCESSOR) * (s->sms - s->reserve) / (requests * groups_of(s));
+    int32_t splits = ctas_a_multiprocessor(s) * (s->sms - s->reserve) / (requests * groups_of(s));
     return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : splits;
 }
 

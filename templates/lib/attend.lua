@@ -1,5 +1,6 @@
--- attend: mla_decode's portable form from bounds to row sums: indices, bounds, the walk over the key tiles. Its steps are in
--- attend_load, attend_score and attend_value, its sizes in attend_shape; every function is emitted once a kernel.
+-- attend: mla_decode's portable form from bounds to row sums: indices, bounds, and the narrow structure's walk over the key tiles (the wide
+-- one's: lib/attend_wide). Its steps are in attend_load, attend_score and attend_value, its sizes in attend_shape; every function is emitted
+-- once a kernel.
 local shape = include "lib/attend_shape"
 local attend_load = include "lib/attend_load"
 local attend_score = include "lib/attend_score"
@@ -9,20 +10,15 @@ local attend = {}
 local D = spec.dcp
 local DH = D * spec.heads
 
--- Indices, shared memory, accumulators.
-function attend.open(rows, splits)
+-- Indices and shared memory of both structures.
+function attend.indices(rows, splits)
   local a = { rows = rows, splits = splits }
   a.thread, a.lane, a.warp = b32 "thread", b32 "lane", b32 "warp"
   a.group, a.quarter = b32 "group", b32 "quarter"
-  a.block, a.share = b32("block", "rows 16 block .. + 15: this warp scores them"), b32("share", "its part of the tile's keys")
-  a.second = shape.blocks == 2 and pred("second", "block 1")
+  a.block = b32("block", "rows 16 block .. + 15: this warp scores them")
   a.row0, a.request = b32("row0", "first of the CTA's rows"), b32 "request"
-  a.memory, a.stage, a.other = b32 "memory", b32("stage", "key rows of this tile"), b32("other", "of the next")
-  a.acc = f32("acc", 32 * shape.blocks, "O: 64 latents, rows group and group + 8 of each block")
-  a.top = f32("top", 2 * shape.blocks, "m' of those rows")
-  a.total = f32("total", 2 * shape.blocks, "l of those rows")
-  a.sum = f32("sum", 2, "this thread's part of l, rows group and group + 8 of its block")
-  a.bound = b32("bound", 2, "visible local keys of those two")
+  a.memory, a.stage = b32 "memory", b32("stage", "key rows of this tile")
+  a.bound = b32("bound", 2, "visible local keys of rows group and group + 8 of its block")
   a.most = b32("most", "largest bound of the CTA's rows")
   a.least = spec.q > 1 and b32("least", "smallest")
   a.first, a.last = b32("tile", "key tile"), b32("tile_end", "past the split's last tile")
@@ -31,16 +27,29 @@ function attend.open(rows, splits)
 |   shr.u32        $(a.warp), $(a.thread), 5;
 |   shr.u32        $(a.group), $(a.lane), 2;
 |   and.b32        $(a.quarter), $(a.lane), 3;
-|   and.b32        $(a.block), $(a.warp), $(shape.blocks - 1);
-|   shr.u32        $(a.share), $(a.warp), $(shape.blocks - 1);
-  if a.second then
-|   setp.ne.u32    $(a.second), $(a.block), 0;
-  end
 |   mov.u32        $(a.row0), %ctaid.x;
 |   mul.lo.u32     $(a.row0), $(a.row0), $(shape.rows);
 |   mov.u32        $(a.request), %ctaid.z;
 |   mov.u32        $(a.memory), dynamic_shared;
 |   mov.u32        $(a.stage), $(a.memory);
+  return a
+end
+
+-- The narrow structure: indices and accumulators.
+function attend.open(rows, splits)
+  local a = attend.indices(rows, splits)
+  a.share, a.loader = b32("share", "its part of the tile's keys"), a.warp
+  a.second = shape.blocks == 2 and pred("second", "block 1")
+  a.other = b32("other", "key rows of the next tile")
+  a.acc = f32("acc", 32 * shape.blocks, "O: 64 latents, rows group and group + 8 of each block")
+  a.top = f32("top", 2 * shape.blocks, "m' of those rows")
+  a.total = f32("total", 2 * shape.blocks, "l of those rows")
+  a.sum = f32("sum", 2, "this thread's part of l, rows group and group + 8 of its block")
+|   and.b32        $(a.block), $(a.warp), $(shape.blocks - 1);
+|   shr.u32        $(a.share), $(a.warp), $(shape.blocks - 1);
+  if a.second then
+|   setp.ne.u32    $(a.second), $(a.block), 0;
+  end
 |   add.u32        $(a.other), $(a.memory), $(shape.STAGE);
   attend_load.open(a)
   attend_score.open(a)
@@ -96,15 +105,6 @@ function attend.bounds(a, b, meanwhile)
 |   shr.u32        $(all), $(all), 6;
 |   min.u32        $(a.last), $(a.last), $(all);
   end)
-  for i = 0, 32 * shape.blocks - 1 do
-|   mov.f32        $(a.acc[i]), 0f00000000;
-  end
-  for i = 0, 2 * shape.blocks - 1 do
-|   mov.f32        $(a.top[i]), $(attend_score.NEVER);
-  end
-  for r = 0, 1 do
-|   mov.f32        $(a.sum[r]), 0f00000000;
-  end
 end
 
 -- One tile's barriers: the tile is there and the stage of the one before is free; its keys are scored; P is there.
@@ -117,6 +117,7 @@ local function tile(a)
 |   setp.lt.u32    $(more), $(next), $(a.last);
 | @!$(more) bra    $(alone);
     attend_load.keys(a, next, a.other)
+|   cp.async.commit_group;
     scope(function()
       local after = b32 "after"
 |   add.u32        $(after), $(next), 1;
@@ -142,11 +143,21 @@ end
 function attend.tiles(a, b)
   section "key tiles"
   local again, done, more = label "key_tile", label "keys_done", pred "more_tiles"
+  for i = 0, 32 * shape.blocks - 1 do
+|   mov.f32        $(a.acc[i]), 0f00000000;
+  end
+  for i = 0, 2 * shape.blocks - 1 do
+|   mov.f32        $(a.top[i]), $(attend_score.NEVER);
+  end
+  for r = 0, 1 do
+|   mov.f32        $(a.sum[r]), 0f00000000;
+  end
 |   setp.ge.u32    $(more), $(a.first), $(a.last);
 | @$(more) bra     $(done);
   attend_load.page(a, a.first)
   attend_load.query(a, b)
   attend_load.keys(a, a.first, a.stage)
+|   cp.async.commit_group;
   scope(function()
     local after = b32 "after"
 |   add.u32        $(after), $(a.first), 1;

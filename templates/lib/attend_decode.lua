@@ -1,17 +1,22 @@
--- attend_decode: mla_decode's portable form (pv=f16) put together: mma.sync, cp.async, ldmatrix; right for every shape.
---   grid (ceil(q*D*H/M), splits, R), 256 threads, two CTAs a multiprocessor: M = 16 rows of a request (32 when it has more than 16) and
---   every key tile of a split, 64 keys at a time. Registers 128 a thread: M * 2 sums of P V. Shared 88,064 or 99,840 bytes:
---   two stages of key rows [64][592 bytes] | query rows | P | row maxima. A key row is loaded once for K and V both.
+-- attend_decode: mla_decode's portable form (pv=f16) put together: mma.sync, cp.async, ldmatrix; right for every shape. A key row is loaded
+-- once for K and V both; products of P and V are exact in F16 with true FP32 sums.
+--   grid (ceil(q*D*H/M), splits, R), M rows of a request and every key tile of a split, 64 keys at a time.
 -- The box's word and the lengths arrive together; one barrier, at which a CTA that has seen an abort leaves.
--- Schedule of a key tile, three barriers:
+-- Narrow, M = 16 (32 when a request has more than 16 rows): 256 threads, two CTAs a multiprocessor; registers 128 a thread: M * 2 sums of P V.
+-- Shared 88,064 or 99,840 bytes: two stages of key rows [64][592 bytes] | query rows | P | row maxima. A key tile, three barriers:
 --   tile t is there, stage of t - 1 is free -> loads of t + 1 leave (16 bytes a copy, page ids of t + 2 behind them)
 --   -> warp w scores 8 keys (M = 32: 16 keys for one half of the rows), e4m3 mma -> row maxima through shared                    | barrier
 --   -> m' = maximum rounded up; P = 2^(z - m' + 8), summed, rounded to e4m3, kept as f16 in shared                               | barrier
 --   -> warp w adds P V for latents 64w..64w+63 of all M rows (V bytes to f16, f16 mma, FP32): exact products, true FP32 sums.    | barrier
+-- Wide, M = 48 or 64 (more than 32 rows): 8 warps + one a block of 16 rows, one CTA a multiprocessor; registers 168 a thread. Shared up to
+-- 209,920 bytes: four stages | query rows | two of P | factors | row ends. Both sides run at once, two named barriers a tile (attend_wide):
+--   warp 8 + b: tile t + 2 leaves -> scores of rows 16 b .. + 15 and all 64 keys (query in registers) -> m', P, factors of tile t to shared
+--   warp w < 8: older sums times the factors where one moved -> P V of tile t - 1 or t - 2, latents 64w..64w+63 of all M rows.
 local pdl = include "lib/pdl"
 local attend = include "lib/attend"
 local attend_out = include "lib/attend_out"
 local shape = include "lib/attend_shape"
+local wide = shape.wide and include "lib/attend_wide"
 local attend_decode = {}
 
 local function main(rows, splits, alone, box)
@@ -23,8 +28,8 @@ local function main(rows, splits, alone, box)
   if not alone then add(box.params) end
   if splits > 1 then add { "workspace" } else add { "rows", "rows_lse" } end
   kernel { name = splits > 1 and "mla_decode_split" or "mla_decode", grid = { ceil_div(rows, shape.rows), splits, spec.batch // spec.q },
-           block = { shape.THREADS }, shared = shape.BYTES, min_ctas = 2, params = params }
-  local a = attend.open(rows, splits)
+           block = { shape.THREADS }, shared = shape.BYTES, min_ctas = shape.wide and 1 or 2, params = params }
+  local a = (wide or attend).open(rows, splits)
   local b = not alone and box.open("mla_decode", false)
   pdl.wait()
   pdl.launch_dependents()
@@ -35,8 +40,15 @@ local function main(rows, splits, alone, box)
     box.read(b)
     if spec.watchdog == 1 then box.barrier_or_leave(b, out) end
   end)
-  attend.tiles(a, b)
-  if splits > 1 then attend_out.store_partial(a) else attend_out.store(a) end
+  local function store()
+    if splits > 1 then attend_out.store_partial(a) else attend_out.store(a) end
+  end
+  if wide then
+    wide.tiles(a, b, store)
+  else
+    attend.tiles(a, b)
+    store()
+  end
 | $(out):
 |   ret;
 end

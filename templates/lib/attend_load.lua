@@ -1,13 +1,18 @@
 -- attend_load: what comes into shared memory: query rows once, a tile's key rows by cp.async, each row's 576 bytes once for scores
--- and products both. Four threads a key row: thread `part` copies the 16-byte units part, part + 4, ...
+-- and products both. Four threads a key row: thread `part` copies the 16-byte units part, part + 4, ... The `loaders` warps take 8 rows each
+-- in each of `passes`. Called by their threads alone.
 local shape = include "lib/attend_shape"
 local attend_load = {}
 local DH, PAGE = spec.dcp * spec.heads, spec.page
 
+local STEP = 8 * shape.loaders                          -- keys from one pass to the next
+local LAST_WARPS = (shape.TILE - (shape.passes - 1) * STEP) // 8   -- warps that have a key row in the last pass
+
 -- key: the thread's row of a tile; part; place: where they lie in a stage. Lanes 0..7 take two keys that are 4 apart: no bank twice.
 function attend_load.open(a)
-  a.key, a.part, a.place = b32("key", "this thread's key of a tile"), b32 "part", b32("place", "its first unit in a stage")
-  a.page = b32("page", "page of its key in the tile to be loaded next")
+  a.key, a.part, a.place = b32("key", "this thread's key of a tile, first pass"), b32 "part", b32("place", "its first unit in a stage")
+  a.page = b32("page", shape.passes, "pages of its keys in the tile to be loaded next")
+  a.loads_last = LAST_WARPS < shape.loaders and pred("loads_last", "has a key row in the last pass")
   scope(function()
     local half = b32 "half"
 |   and.b32        $(a.part), $(a.lane), 3;
@@ -15,27 +20,29 @@ function attend_load.open(a)
 |   shr.u32        $(half), $(a.lane), 2;
 |   and.b32        $(half), $(half), 1;
 |   mad.lo.u32     $(a.key), $(half), 4, $(a.key);
-|   mad.lo.u32     $(a.key), $(a.warp), 8, $(a.key);
+|   mad.lo.u32     $(a.key), $(a.loader), 8, $(a.key);
+    if a.loads_last then
+|   setp.lt.u32    $(a.loads_last), $(a.loader), $(LAST_WARPS);
+    end
 |   mul.lo.u32     $(a.place), $(a.key), $(shape.PITCH);
 |   mad.lo.u32     $(a.place), $(a.part), 16, $(a.place);
   end)
 end
 
--- The tile's query rows -> shared [rows][592]; rows past the last: zeros.
-function attend_load.query(a, b)
-  section "query rows"
+-- Query rows first + 0 .. STEP - 1 of the CTA's, from `base`.
+local function query_pass(a, b, base, first)
+  local beyond = label "query_asked"
   scope(function()
-    local base, place, at, to, live = b64 "base", b32 "place", b64 "at", b32 "to", pred "live"
-    local row, size, beyond, done = b32 "row", b32 "size", pred "beyond", label "query_asked"
-    if b then
-|   ld.param.u64   $(base), [$(param.q_box)];
-      include("lib/mailbox").q_parity(base, base, b.parity)
-    else
-|   ld.param.u64   $(base), [$(param.query)];
+    local row, place, at, to, live, size, more = b32 "row", b32 "place", b64 "at", b32 "to", pred "live", b32 "size", pred "more"
+|   shr.u32        $(row), $(a.lane), 2;
+|   mad.lo.u32     $(row), $(a.loader), 8, $(row);
+    if first + STEP > shape.rows then
+|   setp.ge.u32    $(more), $(row), $(shape.rows - first);
+| @$(more) bra     $(beyond);
     end
-|   shr.u32        $(row), $(a.thread), 2;
-|   setp.ge.u32    $(beyond), $(row), $(shape.rows);
-| @$(beyond) bra   $(done);
+    if first > 0 then
+|   add.u32        $(row), $(row), $(first);
+    end
 |   add.u32        $(to), $(a.memory), $(shape.QUERY);
 |   mad.lo.u32     $(to), $(row), $(shape.PITCH), $(to);
 |   mad.lo.u32     $(to), $(a.part), 16, $(to);
@@ -52,41 +59,65 @@ function attend_load.query(a, b)
     for i = 0, 8 do
 |   cp.async.cg.shared.global [$(to)+$(64 * i)], [$(at)+$(64 * i)], 16, $(size);
     end
-| $(done):
+  end)
+| $(beyond):
+end
+
+-- The tile's query rows -> shared [rows][592]; rows past the last: zeros.
+function attend_load.query(a, b)
+  section "query rows"
+  scope(function()
+    local base = b64 "base"
+    if b then
+|   ld.param.u64   $(base), [$(param.q_box)];
+      include("lib/mailbox").q_parity(base, base, b.parity)
+    else
+|   ld.param.u64   $(base), [$(param.query)];
+    end
+    for first = 0, shape.rows - 1, STEP do query_pass(a, b, base, first) end
   end)
 end
 
--- key := the thread's local key of tile `tile`; exists: below `most`.
-local function local_key(a, tile, key, exists)
+-- key := the thread's local key of tile `tile` in a pass; exists: below `most`.
+local function local_key(a, tile, pass, key, exists)
 |   mad.lo.u32     $(key), $(tile), $(shape.TILE), $(a.key);
+  if pass > 0 then
+|   add.u32        $(key), $(key), $(STEP * pass);
+  end
 |   setp.lt.u32    $(exists), $(key), $(a.most);
 end
 
 -- page := of the thread's key in tile `tile`, 0 for a key at or past `most`: its table entry is not read.
-function attend_load.page(a, tile)
+local function page_of(a, tile, pass)
   scope(function()
     local key, entry, place, pages, exists = b32 "key_", b64 "entry", b32 "place_", b32 "pages", pred "exists"
-    local_key(a, tile, key, exists)
+    local_key(a, tile, pass, key, exists)
+    if a.loads_last and pass == shape.passes - 1 then
+|   and.pred       $(exists), $(exists), $(a.loads_last);
+    end
 |   ld.param.u64   $(entry), [$(param.block_table)];
 |   ld.param.u32   $(pages), [$(param.max_pages)];
 |   shr.u32        $(place), $(key), $(math.tointeger(math.log(PAGE, 2)));
 |   mad.lo.u32     $(place), $(a.request), $(pages), $(place);
 |   mad.wide.u32   $(entry), $(place), 4, $(entry);
-|   mov.u32        $(a.page), 0;
-| @$(exists) ld.global.u32 $(a.page), [$(entry)];
+|   mov.u32        $(a.page[pass]), 0;
+| @$(exists) ld.global.u32 $(a.page[pass]), [$(entry)];
   end)
 end
 
--- The thread's units of tile `tile` (its page is in `page`) -> the stage at `stage`; a key at or past `most` becomes zeros, unread.
-function attend_load.keys(a, tile, stage)
+function attend_load.page(a, tile)
+  for pass = 0, shape.passes - 1 do page_of(a, tile, pass) end
+end
+
+local function keys_of(a, tile, stage, pass)
   scope(function()
     local key, inside, stride, at, wide = b32 "key_", b32 "inside", b64 "stride", b64 "at", b64 "wide"
     local size, to, exists = b32 "size", b32 "to", pred "exists"
-    local_key(a, tile, key, exists)
+    local_key(a, tile, pass, key, exists)
 |   selp.b32       $(size), 16, 0, $(exists);
 |   ld.param.u64   $(stride), [$(param.page_stride)];
 |   ld.param.u64   $(at), [$(param.kv_cache)];
-|   cvt.u64.u32    $(wide), $(a.page);
+|   cvt.u64.u32    $(wide), $(a.page[pass]);
 |   mad.lo.u64     $(at), $(wide), $(stride), $(at);
 |   and.b32        $(inside), $(key), $(PAGE - 1);
 |   mul.lo.u32     $(inside), $(inside), 576;
@@ -95,10 +126,23 @@ function attend_load.keys(a, tile, stage)
 |   add.u64        $(at), $(at), $(wide);
 |   add.u32        $(to), $(stage), $(a.place);
     for i = 0, 8 do
-|   cp.async.cg.shared.global [$(to)+$(64 * i)], [$(at)+$(64 * i)], 16, $(size);
+|   cp.async.cg.shared.global [$(to)+$(64 * i + STEP * shape.PITCH * pass)], [$(at)+$(64 * i)], 16, $(size);
     end
-|   cp.async.commit_group;
   end)
+end
+
+-- The thread's units of tile `tile` (its pages are in `page`) -> the stage at `stage`; a key at or past `most` becomes zeros, unread.
+function attend_load.keys(a, tile, stage)
+  for pass = 0, shape.passes - 1 do
+    local none = a.loads_last and pass == shape.passes - 1 and label "no_last_row"
+    if none then
+| @!$(a.loads_last) bra $(none);
+    end
+    keys_of(a, tile, stage, pass)
+    if none then
+| $(none):
+    end
+  end
 end
 
 return attend_load
