@@ -2,6 +2,7 @@
 -- block of 16 rows; its maxima meet the other warps' in shared memory.
 local shape = include "lib/attend_shape"
 local row_max = include "lib/row_max"
+local fp8 = include "lib/fp8"
 local attend_score = {}
 local TILES = shape.keys // 8                           -- n-tiles of 8 keys a warp
 local NEVER = row_max.NEVER
@@ -40,25 +41,40 @@ function attend_score.open(a)
   end)
 end
 
+-- x[0..7] := A of two F16 products from a query fragment of 32 bytes a row. A word's four dimensions, 4 quarter .. + 3, stand where the F16
+-- fragment has 2 quarter, + 1, 2 quarter + 8, + 9; the key's word likewise (its low and high pair are B), so the sum is the same. An e4m3 product
+-- of mma.sync would be two of these and four additions on this architecture.
+function attend_score.query_halves(x, q, first)
+  for i = 0, 3 do
+    local to = 4 * (i // 2) + i % 2
+    fp8.halves(x[to], x[to + 2], q[first + i])
+  end
+end
+
 -- z[4 n + 2 r + e] := base-2 score of key 8 n + 2 quarter + e of the warp's, row group + 8 r of its block; -inf where not visible.
 function attend_score.scores(a, z)
-  local CHAINS = 4 // TILES                             -- sums of every CHAINS-th step, so that four products are under way
+  local CHAINS = 4 // TILES                             -- sums of every CHAINS-th product, so that four are under way
   scope(function()
-    local s, at, x, k, key, scale = f32("s", 16), b32 "at", b32("x", 4), b32("k", 4), b32 "key_", f32 "scale"
+    local s, at, q, x, k, y = f32("s", 16), b32 "at", b32("q", 4), b32("x", 8), b32("k", 4), b32("y", 2)
+    local key, scale = b32 "key_", f32 "scale"
     for i = 0, 15 do
 |   mov.f32        $(s[i]), 0f00000000;
     end
 |   add.u32        $(at), $(a.stage), $(a.key_at);
     for step = 0, 17 do
-|   ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$(x[0]), $(x[1]), $(x[2]), $(x[3])}, [$(a.query_at)+$(32 * step)];
+|   ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$(q[0]), $(q[1]), $(q[2]), $(q[3])}, [$(a.query_at)+$(32 * step)];
+      attend_score.query_halves(x, q, 0)
       if TILES == 2 or step % 2 == 0 then
 |   ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$(k[0]), $(k[1]), $(k[2]), $(k[3])}, [$(at)+$(32 * step)];
       end
       for n = 0, TILES - 1 do
-        local d, w = 4 * (n * CHAINS + step % CHAINS), TILES == 2 and 2 * n or 2 * (step % 2)
-|   mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32
-|       {$(s[d]), $(s[d + 1]), $(s[d + 2]), $(s[d + 3])}, {$(x[0]), $(x[1]), $(x[2]), $(x[3])},
-|       {$(k[w]), $(k[w + 1])}, {$(s[d]), $(s[d + 1]), $(s[d + 2]), $(s[d + 3])};
+        for half = 0, 1 do
+          local d, w = 4 * (n * CHAINS + (2 * step + half) % CHAINS), (TILES == 2 and 2 * n or 2 * (step % 2)) + half
+          fp8.halves(y[0], y[1], k[w])
+|   mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+|       {$(s[d]), $(s[d + 1]), $(s[d + 2]), $(s[d + 3])}, {$(x[4 * half]), $(x[4 * half + 1]), $(x[4 * half + 2]), $(x[4 * half + 3])},
+|       {$(y[0]), $(y[1])}, {$(s[d]), $(s[d + 1]), $(s[d + 2]), $(s[d + 3])};
+        end
       end
     end
     for n = 0, TILES - 1 do

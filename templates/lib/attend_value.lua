@@ -72,12 +72,10 @@ function attend_value.products(a, factor)
       for u = 0, 3 do                                   -- 16 latents
 |   ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$(v[0]), $(v[1]), $(v[2]), $(v[3])}, [$(at)+$(32 * shape.PITCH * half + 16 * u)];
         scope(function()
-          local f, pair = b32("f", 8), b16("pair", 2)   -- f[2 i + e]: keys 8 i + 2 quarter, + 1 of latent 2 group + e
+          local f = b32("f", 8)                         -- f[2 i + e]: keys 8 i + 2 quarter, + 1 of latent 2 group + e
           for i = 0, 3 do
 |   prmt.b32       $(v[i]), $(v[i]), 0, 0x3120;
-|   mov.b32        {$(pair[0]), $(pair[1])}, $(v[i]);
-|   cvt.rn.f16x2.e4m3x2 $(f[2 * i]), $(pair[0]);
-|   cvt.rn.f16x2.e4m3x2 $(f[2 * i + 1]), $(pair[1]);
+            fp8.halves(f[2 * i], f[2 * i + 1], v[i])
           end
           for k = 0, 1 do
             for block = 0, shape.blocks - 1 do

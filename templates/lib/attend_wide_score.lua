@@ -2,6 +2,8 @@
 -- Lane: rows group and group + 8, keys 8 n + 2 quarter and + 1 of n = 0..7.
 local shape = include "lib/attend_shape"
 local row_max = include "lib/row_max"
+local attend_score = include "lib/attend_score"
+local fp8 = include "lib/fp8"
 local wide_score = {}
 local TILES, STEPS = shape.keys // 8, 18
 
@@ -54,22 +56,24 @@ function wide_score.query(a)
   end)
 end
 
--- s[4 n + 2 r + e] := sum over 576 of query and key.
+-- s[4 n + 2 r + e] := sum over 576 of query and key: lib/attend_score's exact F16 products, in one chain of FP32 sums.
 local function products(a, s)
   scope(function()
-    local at, k = b32 "at", b32("k", 4)
+    local at, k, x, y = b32 "at", b32("k", 4), b32("x", 8), b32("y", 2)
     for i = 0, 4 * TILES - 1 do
 |   mov.f32        $(s[i]), 0f00000000;
     end
 |   add.u32        $(at), $(a.stage), $(a.key_at);
     for step = 0, STEPS - 1 do
+      attend_score.query_halves(x, a.query, 4 * step)
       for j = 0, TILES // 2 - 1 do
 |   ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$(k[0]), $(k[1]), $(k[2]), $(k[3])}, [$(at)+$(32 * step + 16 * shape.PITCH * j)];
-        for half = 0, 1 do
-          local d, x = 8 * j + 4 * half, 4 * step
-|   mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32
-|       {$(s[d]), $(s[d + 1]), $(s[d + 2]), $(s[d + 3])}, {$(a.query[x]), $(a.query[x + 1]), $(a.query[x + 2]), $(a.query[x + 3])},
-|       {$(k[2 * half]), $(k[2 * half + 1])}, {$(s[d]), $(s[d + 1]), $(s[d + 2]), $(s[d + 3])};
+        for i = 0, 3 do
+          local d, x0 = 8 * j + 4 * (i // 2), 4 * (i % 2)
+          fp8.halves(y[0], y[1], k[i])
+|   mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+|       {$(s[d]), $(s[d + 1]), $(s[d + 2]), $(s[d + 3])}, {$(x[x0]), $(x[x0 + 1]), $(x[x0 + 2]), $(x[x0 + 3])},
+|       {$(y[0]), $(y[1])}, {$(s[d]), $(s[d + 1]), $(s[d + 2]), $(s[d + 3])};
         end
       end
     end

@@ -73,13 +73,11 @@ end
 -- of neighbouring latents.
 local function values(f, at, key, pair)
   scope(function()
-    local v, half = b32("v", 4), b16("half", 2)
+    local v = b32("v", 4)
 |   ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$(v[0]), $(v[1]), $(v[2]), $(v[3])}, [$(at)+$(shape.PITCH * key + 32 * pair)];
     for i = 0, 3 do
 |   prmt.b32       $(v[i]), $(v[i]), 0, 0x3120;
-|   mov.b32        {$(half[0]), $(half[1])}, $(v[i]);
-|   cvt.rn.f16x2.e4m3x2 $(f[2 * i]), $(half[0]);
-|   cvt.rn.f16x2.e4m3x2 $(f[2 * i + 1]), $(half[1]);
+      fp8.halves(f[2 * i], f[2 * i + 1], v[i])
     end
   end)
 end

@@ -16,6 +16,16 @@ function fp8.pack2(half, x0, x1)
 |   cvt.rn.satfinite.e4m3x2.f32 $(half), $(x1), $(x0);
 end
 
+-- low, high := F16 pairs of a word's first and last two bytes.
+function fp8.halves(low, high, word)
+  scope(function()
+    local half = b16("half", 2)
+|   mov.b32        {$(half[0]), $(half[1])}, $(word);
+|   cvt.rn.f16x2.e4m3x2 $(low), $(half[0]);
+|   cvt.rn.f16x2.e4m3x2 $(high), $(half[1]);
+  end)
+end
+
 -- x := 0 where it is NaN: what a cache row stores for one.
 function fp8.nan_to_zero(x)
   scope(function()
