@@ -15,10 +15,8 @@ function attend.indices(rows, splits)
   local a = { rows = rows, splits = splits }
   a.thread, a.lane, a.warp = b32 "thread", b32 "lane", b32 "warp"
   a.group, a.quarter = b32 "group", b32 "quarter"
-  a.block = b32("block", "rows 16 block .. + 15: this warp scores them")
   a.row0, a.request = b32("row0", "first of the CTA's rows"), b32 "request"
   a.memory, a.stage = b32 "memory", b32("stage", "key rows of this tile")
-  a.bound = b32("bound", 2, "visible local keys of rows group and group + 8 of its block")
   a.most = b32("most", "largest bound of the CTA's rows")
   a.least = spec.q > 1 and b32("least", "smallest")
   a.first, a.last = b32("tile", "key tile"), b32("tile_end", "past the split's last tile")
@@ -38,6 +36,8 @@ end
 -- The narrow structure: indices and accumulators.
 function attend.open(rows, splits)
   local a = attend.indices(rows, splits)
+  a.block = b32("block", "rows 16 block .. + 15: this warp scores them")
+  a.bound = b32("bound", 2, "visible local keys of rows group and group + 8 of its block")
   a.share, a.loader = b32("share", "its part of the tile's keys"), a.warp
   a.second = shape.blocks == 2 and pred("second", "block 1")
   a.other = b32("other", "key rows of the next tile")
@@ -57,7 +57,7 @@ function attend.open(rows, splits)
   return a
 end
 
--- bound[0..1], most, least, the split's tiles. meanwhile: emitted while the lengths are under way.
+-- bound[0..1] (wide: bounds of all rows, in shared memory), most, least, the split's tiles. meanwhile: emitted while the lengths are under way.
 function attend.bounds(a, b, meanwhile)
   section "bounds"
   scope(function()
@@ -83,11 +83,19 @@ function attend.bounds(a, b, meanwhile)
 |   selp.b32       $(dst), $(dst), 0, $(live);
       end)
     end
-    for r = 0, 1 do
+    for r = 0, shape.wide and -1 or 1 do
 |   mad.lo.u32     $(row), $(a.block), 16, $(a.row0);
 |   add.u32        $(row), $(row), $(a.group);
 |   add.u32        $(row), $(row), $(8 * r);
       bound_of(a.bound[r], row)
+    end
+    if shape.wide then                                  -- thread t: of row t
+      local bound, place, exists = b32 "bound", b32 "place", pred "exists"
+|   add.u32        $(row), $(a.row0), $(a.thread);
+      bound_of(bound, row)
+|   mad.lo.u32     $(place), $(a.thread), 4, $(a.memory);
+|   setp.lt.u32    $(exists), $(a.thread), $(shape.rows);
+| @$(exists) st.shared.s32 [$(place)+$(shape.BOUNDS)], $(bound);
     end
 |   add.u32        $(row), $(a.row0), $(shape.rows - 1);
 |   min.u32        $(row), $(row), $(a.rows - 1);

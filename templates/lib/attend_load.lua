@@ -6,13 +6,11 @@ local attend_load = {}
 local DH, PAGE = spec.dcp * spec.heads, spec.page
 
 local STEP = 8 * shape.loaders                          -- keys from one pass to the next
-local LAST_WARPS = (shape.TILE - (shape.passes - 1) * STEP) // 8   -- warps that have a key row in the last pass
 
 -- key: the thread's row of a tile; part; place: where they lie in a stage. Lanes 0..7 take two keys that are 4 apart: no bank twice.
 function attend_load.open(a)
   a.key, a.part, a.place = b32("key", "this thread's key of a tile, first pass"), b32 "part", b32("place", "its first unit in a stage")
   a.page = b32("page", shape.passes, "pages of its keys in the tile to be loaded next")
-  a.loads_last = LAST_WARPS < shape.loaders and pred("loads_last", "has a key row in the last pass")
   scope(function()
     local half = b32 "half"
 |   and.b32        $(a.part), $(a.lane), 3;
@@ -21,9 +19,6 @@ function attend_load.open(a)
 |   and.b32        $(half), $(half), 1;
 |   mad.lo.u32     $(a.key), $(half), 4, $(a.key);
 |   mad.lo.u32     $(a.key), $(a.loader), 8, $(a.key);
-    if a.loads_last then
-|   setp.lt.u32    $(a.loads_last), $(a.loader), $(LAST_WARPS);
-    end
 |   mul.lo.u32     $(a.place), $(a.key), $(shape.PITCH);
 |   mad.lo.u32     $(a.place), $(a.part), 16, $(a.place);
   end)
@@ -43,7 +38,7 @@ local function query_pass(a, b, base, first)
     if first > 0 then
 |   add.u32        $(row), $(row), $(first);
     end
-|   add.u32        $(to), $(a.memory), $(shape.QUERY);
+|   add.u32        $(to), $(a.memory), $(shape.query_place);
 |   mad.lo.u32     $(to), $(row), $(shape.PITCH), $(to);
 |   mad.lo.u32     $(to), $(a.part), 16, $(to);
 |   add.u32        $(row), $(row), $(a.row0);
@@ -63,7 +58,7 @@ local function query_pass(a, b, base, first)
 | $(beyond):
 end
 
--- The tile's query rows -> shared [rows][592]; rows past the last: zeros.
+-- The CTA's query rows -> shared [rows][592] at query_place; rows past the last: zeros.
 function attend_load.query(a, b)
   section "query rows"
   scope(function()
@@ -92,9 +87,6 @@ local function page_of(a, tile, pass)
   scope(function()
     local key, entry, place, pages, exists = b32 "key_", b64 "entry", b32 "place_", b32 "pages", pred "exists"
     local_key(a, tile, pass, key, exists)
-    if a.loads_last and pass == shape.passes - 1 then
-|   and.pred       $(exists), $(exists), $(a.loads_last);
-    end
 |   ld.param.u64   $(entry), [$(param.block_table)];
 |   ld.param.u32   $(pages), [$(param.max_pages)];
 |   shr.u32        $(place), $(key), $(math.tointeger(math.log(PAGE, 2)));
@@ -133,16 +125,7 @@ end
 
 -- The thread's units of tile `tile` (its pages are in `page`) -> the stage at `stage`; a key at or past `most` becomes zeros, unread.
 function attend_load.keys(a, tile, stage)
-  for pass = 0, shape.passes - 1 do
-    local none = a.loads_last and pass == shape.passes - 1 and label "no_last_row"
-    if none then
-| @!$(a.loads_last) bra $(none);
-    end
-    keys_of(a, tile, stage, pass)
-    if none then
-| $(none):
-    end
-  end
+  for pass = 0, shape.passes - 1 do keys_of(a, tile, stage, pass) end
 end
 
 return attend_load

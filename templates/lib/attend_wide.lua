@@ -1,22 +1,20 @@
--- attend_wide: mla_decode's portable form when a CTA takes 48 or 64 rows: 8 warps multiply P V, one more a block of 16 rows loads and
--- scores, up to two tiles ahead. What they hand each other, by named barriers:
+-- attend_wide: mla_decode's portable form when a CTA takes 48 or 64 rows: 4 warps load and score, up to two tiles ahead of the 8 that
+-- multiply P V. What they hand each other, by named barriers:
 --   FREE + i % 2: the products of tile i - 2 are done: P i % 2, its factors and the stage of tile i - 2 may be written again
 --   FULL + i % 2: P and factors of tile i are there (and V: a scorer has seen the whole stage before it scored)
--- Four stages of key rows: tile i + 2 is asked for when tile i - 2 is done. A key byte is converted once for its products, and once a block
--- for its scores.
+-- Three stages of key rows: tile i + 1 is asked for when tile i - 2 is done. A key byte is converted once for its products, and once a scorer
+-- that shares its key for its scores; the query is converted once a CTA.
 local shape = include "lib/attend_shape"
 local attend = include "lib/attend"
 local attend_load = include "lib/attend_load"
 local wide_score = include "lib/attend_wide_score"
 local wide_value = include "lib/attend_wide_value"
 local attend_wide = {}
-local SCORERS, FREE, FULL = 1, 2, 4                     -- named barriers; 2 and 4 are pairs
+local FREE, FULL = 2, 4                                 -- named barriers, pairs of them; 1 is the scorers' own
 
 function attend_wide.open(rows, splits)
   local a = attend.indices(rows, splits)
-  a.loader = a.block
   a.turn = b32("turn", "0 or 1: tile i % 2")
-|   sub.u32        $(a.block), $(a.warp), $(shape.first_loader);
 |   mov.u32        $(a.turn), 0;
   return a
 end
@@ -40,7 +38,7 @@ local function step(a, stage)
   end)
 end
 
--- Loads of tile `tile` leave, and pages of the one after it are asked for; past the split's end a group of copies stays empty.
+-- Loads of tile `tile` leave for the next stage, if the split has it, and pages of the one after it are asked for.
 local function ask(a, tile, stage)
   local none = label "no_tile"
   scope(function()
@@ -48,18 +46,19 @@ local function ask(a, tile, stage)
 |   setp.lt.u32    $(more), $(tile), $(a.last);
 | @!$(more) bra    $(none);
     attend_load.keys(a, tile, stage)
+|   cp.async.commit_group;
 |   add.u32        $(tile), $(tile), 1;
     attend_load.page(a, tile)
+    step(a, stage)
   end)
 | $(none):
-|   cp.async.commit_group;
-  step(a, stage)
 end
 
 local function score_tiles(a, b)
-  section "a block's scores"
+  section "scores"
   local again, done, more = label "score_tile", label "scores_done", pred "more_tiles"
   local ahead, tile = b32("ahead", "stage of the tile to be asked for next"), b32("ahead_tile", "that tile")
+  a.loader = a.warp
   attend_load.open(a)
   wide_score.open(a)
 |   setp.ge.u32    $(more), $(a.first), $(a.last);
@@ -69,12 +68,11 @@ local function score_tiles(a, b)
   attend_load.page(a, tile)
   attend_load.query(a, b)
   ask(a, tile, ahead)
-  ask(a, tile, ahead)
-|   cp.async.wait_group 1;
-|   bar.sync       $(SCORERS), $(32 * shape.blocks);
-  wide_score.query(a)
+|   cp.async.wait_group 0;
+  wide_score.meet()
+  wide_score.convert_query(a)
 | $(again):
-|   cp.async.wait_group 1;
+|   cp.async.wait_group 0;
   barrier(a, "sync", FREE)
   ask(a, tile, ahead)
   wide_score.tile(a)
@@ -91,7 +89,8 @@ end
 local function value_tiles(a)
   section "products"
   local again, done, more = label "value_tile", label "values_done", pred "more_tiles"
-  local tiles, alone = pred "tiles", label "one_tile"
+  local none = label "none_waits"
+|   sub.u32        $(a.warp), $(a.warp), $(shape.loaders);
   wide_value.open(a)
 |   setp.ge.u32    $(more), $(a.first), $(a.last);
 | @$(more) bra     $(done);
@@ -109,11 +108,11 @@ local function value_tiles(a)
   scope(function()
     local later = b32 "later"
 |   add.u32        $(later), $(a.first), 2;
-|   setp.ge.u32    $(tiles), $(later), $(a.last);
-| @$(tiles) bra    $(alone);
+|   setp.ge.u32    $(more), $(later), $(a.last);
+| @$(more) bra     $(none);
     barrier(a, "arrive", FREE)
   end)
-| $(alone):
+| $(none):
   step(a, a.stage)
 |   xor.b32        $(a.turn), $(a.turn), 1;
 |   add.u32        $(a.first), $(a.first), 1;
@@ -124,23 +123,23 @@ end
 
 -- finish: emitted for the warps that multiply, with acc, total and top of their rows.
 function attend_wide.tiles(a, b, finish)
-  local scores, out = label "scores", label "wide_out"
+  local products, out = label "products", label "wide_out"
   scope(function()
-    local scorer = pred "scorer"
-|   setp.ge.u32    $(scorer), $(a.warp), $(shape.first_loader);
-| @$(scorer) bra   $(scores);
+    local multiplies = pred "multiplies"
+|   setp.ge.u32    $(multiplies), $(a.warp), $(shape.loaders);
+| @$(multiplies) bra $(products);
   end)
+  scope(function()
+    score_tiles(a, b)
+|   bar.sync       0;
+  end)
+|   bra            $(out);
+| $(products):
   scope(function()
     value_tiles(a)
 |   bar.sync       0;
     wide_value.ends(a)
     finish()
-  end)
-|   bra            $(out);
-| $(scores):
-  scope(function()
-    score_tiles(a, b)
-|   bar.sync       0;
   end)
 | $(out):
 end

@@ -113,15 +113,20 @@ function wide_value.tile(a)
   end)
 end
 
--- total, top of rows group and group + 8 of each block, from those who scored.
+-- total, top of rows group and group + 8 of each block, from those who scored: sums in the order of their shares.
 function wide_value.ends(a)
   a.total, a.top = f32("total", 2 * shape.blocks), f32("top", 2 * shape.blocks)
   scope(function()
-    local at = b32 "at"
+    local at, sums_at, more = b32 "at", b32 "sums_at", f32 "more"
 |   mad.lo.u32     $(at), $(a.group), 4, $(a.memory);
+|   mad.lo.u32     $(sums_at), $(a.group), $(4 * shape.shares), $(a.memory);
     for i = 0, 2 * shape.blocks - 1 do
-|   ld.shared.f32  $(a.total[i]), [$(at)+$(shape.ENDS + 32 * i)];
-|   ld.shared.f32  $(a.top[i]), [$(at)+$(shape.ENDS + 4 * shape.rows + 32 * i)];
+|   ld.shared.f32  $(a.top[i]), [$(at)+$(shape.TOPS + 32 * i)];
+|   ld.shared.f32  $(a.total[i]), [$(sums_at)+$(shape.SUMS + 32 * shape.shares * i)];
+      for w = 1, shape.shares - 1 do
+|   ld.shared.f32  $(more), [$(sums_at)+$(shape.SUMS + 32 * shape.shares * i + 4 * w)];
+|   add.rn.f32     $(a.total[i]), $(a.total[i]), $(more);
+      end
     end
   end)
 end
