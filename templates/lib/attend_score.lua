@@ -199,7 +199,7 @@ function attend_score.weights(a, z, factor)
         for e = 0, 1 do
 |   sub.rn.f32     $(p[e]), $(z[4 * n + 2 * r + e]), $(top[r]);
 |   add.rn.f32     $(p[e]), $(p[e]), $(f32(8));
-|   ex2.approx.f32 $(p[e]), $(p[e]);
+|   ex2.approx.ftz.f32 $(p[e]), $(p[e]);
 |   add.rn.f32     $(a.sum[r]), $(a.sum[r]), $(p[e]);
         end
 |   cvt.rn.satfinite.e4m3x2.f32 $(half), $(p[1]), $(p[0]);

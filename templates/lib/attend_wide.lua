@@ -2,6 +2,7 @@
 -- multiply P V. What they hand each other, by named barriers:
 --   FREE + i % 2: the products of tile i - 2 are done: P i % 2, its factors and the stage of tile i - 2 may be written again
 --   FULL + i % 2: P and factors of tile i are there (and V: a scorer has seen the whole stage before it scored)
+--   SCORED: the products of tile i + 1's scores are done: the rest of tile i's products run under its softmax, which leaves the tensor cores alone
 -- Three stages of key rows: tile i + 1 is asked for when tile i - 2 is done. A key byte is converted once for its products, and once a scorer
 -- that shares its key for its scores; the query is converted once a CTA.
 local shape = include "lib/attend_shape"
@@ -10,7 +11,7 @@ local attend_load = include "lib/attend_load"
 local wide_score = include "lib/attend_wide_score"
 local wide_value = include "lib/attend_wide_value"
 local attend_wide = {}
-local FREE, FULL = 2, 4                                 -- named barriers, pairs of them; 1 is the scorers' own
+local FREE, FULL, SCORED = 2, 4, 6                      -- named barriers, the first two pairs; 1 is the scorers' own
 
 function attend_wide.open(rows, splits)
   local a = attend.indices(rows, splits)
@@ -57,6 +58,7 @@ end
 local function score_tiles(a, b)
   section "scores"
   local again, done, more = label "score_tile", label "scores_done", pred "more_tiles"
+  local earlier = pred("earlier", "there was a tile before this one")
   local ahead, tile = b32("ahead", "stage of the tile to be asked for next"), b32("ahead_tile", "that tile")
   a.loader = a.warp
   attend_load.open(a)
@@ -71,11 +73,15 @@ local function score_tiles(a, b)
 |   cp.async.wait_group 0;
   wide_score.meet()
   wide_score.convert_query(a)
+|   setp.ne.u32    $(earlier), 0, 0;
 | $(again):
 |   cp.async.wait_group 0;
   barrier(a, "sync", FREE)
   ask(a, tile, ahead)
-  wide_score.tile(a)
+  wide_score.tile(a, function()
+| @$(earlier) bar.arrive $(SCORED), $(shape.THREADS);
+|   setp.eq.u32    $(earlier), 0, 0;
+  end)
   barrier(a, "arrive", FULL)
   step(a, a.stage)
 |   xor.b32        $(a.turn), $(a.turn), 1;
@@ -104,7 +110,14 @@ local function value_tiles(a)
   end)
 | $(again):
   barrier(a, "sync", FULL)
-  wide_value.tile(a)
+  wide_value.tile(a, function()
+    scope(function()
+      local next, later = b32 "next", pred "later"
+|   add.u32        $(next), $(a.first), 1;
+|   setp.lt.u32    $(later), $(next), $(a.last);
+| @$(later) bar.sync $(SCORED), $(shape.THREADS);
+    end)
+  end)
   scope(function()
     local later = b32 "later"
 |   add.u32        $(later), $(a.first), 2;

@@ -224,7 +224,7 @@ local function weights(a, s, factor)
           local z, i = 4 * (TILES * m + n) + 2 * r, 2 * m + r
           for e = 0, 1 do
 |   sub.rn.f32     $(s[z + e]), $(s[z + e]), $(base[i]);
-|   ex2.approx.f32 $(s[z + e]), $(s[z + e]);
+|   ex2.approx.ftz.f32 $(s[z + e]), $(s[z + e]);
 |   add.rn.f32     $(a.sum[i]), $(a.sum[i]), $(s[z + e]);
           end
 |   cvt.rn.satfinite.e4m3x2.f32 $(half), $(s[z + 1]), $(s[z]);
@@ -238,11 +238,12 @@ local function weights(a, s, factor)
   end)
 end
 
--- P, factors and sums of the tile at `stage`.
-function wide_score.tile(a)
+-- P, factors and sums of the tile at `stage`. scored: emitted after the products.
+function wide_score.tile(a, scored)
   scope(function()
     local s, factor, at = f32("s", 4 * TILES * OWN), f32("factor", ROWS), b32 "at"
     products(a, s)
+    scored()
     scale_and_mask(a, s)
     maxima(a, s, factor)
     weights(a, s, factor)

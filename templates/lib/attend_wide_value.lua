@@ -3,6 +3,7 @@
 local shape = include "lib/attend_shape"
 local fp8 = include "lib/fp8"
 local wide_value = {}
+local PAUSE = 32                                        -- keys of a tile multiplied while the next one is scored
 
 function wide_value.open(a)
   a.acc = f32("acc", 32 * shape.blocks, "O: 64 latents, rows group and group + 8 of each block")
@@ -84,7 +85,8 @@ end
 
 -- acc := acc * factor + P V over the tile's 64 keys. acc[32 block + 4 j + ..]: j = 2 u + e holds latents 16 u + 2 n + e of the warp's 64, n
 -- the column of the product.
-function wide_value.tile(a)
+-- pause: emitted before the products of key PAUSE.
+function wide_value.tile(a, pause)
   clean(a)
   rescale(a)
   scope(function()
@@ -92,6 +94,7 @@ function wide_value.tile(a)
 |   mad.lo.u32     $(p_at), $(a.turn), $(shape.P_BYTES), $(a.p_at);
 |   add.u32        $(at), $(a.stage), $(a.value_at);
     for key = 0, shape.TILE - 1, 16 do
+      if key == PAUSE then pause() end
       for block = 0, shape.blocks - 1 do
         local i = 4 * block
 |   ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$(p[i]), $(p[i + 1]), $(p[i + 2]), $(p[i + 3])}, [$(p_at)+$(2 * key + 16 * shape.P_PITCH * block)];
