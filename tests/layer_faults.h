@@ -31,5 +31,7 @@ extern const struct layer_fault layer_faults[];
 extern const size_t layer_fault_count;
 extern const struct layer_fault hopper_faults[]; /* of the form for sm_90a */
 extern const size_t hopper_fault_count;
+extern const struct layer_fault wide_faults[]; /* of the portable form's CTAs of 48 and 64 rows */
+extern const size_t wide_fault_count;
 
 #endif

@@ -1,7 +1,7 @@
-/* test_layer_faults.c - planted faults of mla_query and mla_decode (layer_faults.c, hopper_faults.c): each edits a copy
- * of the templates and must be found by a run of the whole layer, judged as every other (tools/layer_judge.h), or by
- * what must hold when a rank stops (dead_layer.h). The unedited templates pass the same. May call: tests/whole.h,
- * dead_layer.h, plant.h. */
+/* test_layer_faults.c - planted faults of mla_query and mla_decode (layer_faults.c, wide_faults.c, hopper_faults.c):
+ * each edits a copy of the templates and must be found by a run of the whole layer, judged as every other
+ * (tools/layer_judge.h), or by what must hold when a rank stops (dead_layer.h). The unedited templates pass the same.
+ * May call: tests/whole.h, dead_layer.h, plant.h. */
 #include <tests/dead_layer.h>
 #include <tests/layer_faults.h>
 #include <tests/whole.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEDS = 8, UNEDITED_SEEDS = 2, MAX_FAULTS = 160 };
+enum { SEEDS = 8, UNEDITED_SEEDS = 2, MAX_FAULTS = 200 };
 
 enum outcome { RIGHT, WRONG, REFUSED };
 
@@ -27,13 +27,16 @@ static const struct {
     [BY_LATER_NAN] = {false, false, NULL},
 };
 
-/* Both tables, one after the other. */
+/* All tables, one after the other. */
 static int fault_count(void) {
-    return (int)(layer_fault_count + hopper_fault_count);
+    return (int)(layer_fault_count + wide_fault_count + hopper_fault_count);
 }
 
 static const struct layer_fault *fault_at(int i) {
-    return (size_t)i < layer_fault_count ? &layer_faults[i] : &hopper_faults[(size_t)i - layer_fault_count];
+    size_t k = (size_t)i;
+    if (k < layer_fault_count) return &layer_faults[k];
+    k -= layer_fault_count;
+    return k < wide_fault_count ? &wide_faults[k] : &hopper_faults[k - wide_fault_count];
 }
 
 /* Making a layer takes longer than running it: each is made once, before the tests' processes part. */

@@ -46,14 +46,14 @@ static uint64_t workspace(const dcpk_spec *spec, uint64_t *most) {
     return bytes;
 }
 
-/* Splits as the contract plans them: clamp(2 (sms - reserve) / (R * row tiles), 1, 256), by counting up: two CTAs live
- * on a multiprocessor. A tile has 16 rows, 32 of a request with more than 16. */
+/* Splits as the contract plans them: clamp(n (sms - reserve) / (R * row tiles), 1, 256), by counting up; n CTAs live on
+ * a multiprocessor. Up to 32 rows: one tile, n = 2; above, tiles of 64 rows, n = 1. */
 static int32_t planned(const dcpk_spec *spec) {
     if (spec->splits > 0) return spec->splits;
-    int32_t tiles = 0, splits = 1, rows = spec->q * spec->dcp * spec->heads;
-    for (int32_t row = 0; row < rows; row += rows <= 16 ? 16 : 32)
+    int32_t tiles = 0, splits = 1, rows = spec->q * spec->dcp * spec->heads, n = rows <= 32 ? 2 : 1;
+    for (int32_t row = 0; row < rows; row += 64)
         tiles++;
-    while (splits < 256 && (splits + 1) * tiles * (spec->batch / spec->q) <= 2 * (spec->sms - spec->reserve))
+    while (splits < 256 && (splits + 1) * tiles * (spec->batch / spec->q) <= n * (spec->sms - spec->reserve))
         splits++;
     return splits;
 }
@@ -67,12 +67,13 @@ static const struct {
     uint64_t bytes;
 } known[] = {
     {"mla_decode pv=f16 heads=12 batch=1", UINT64_C(256) * 12 * 513 * 4},     /* one tile: at most 256 */
-    {"mla_decode pv=f16 heads=12 dcp=8 batch=64", 0},                         /* 64 requests of 3 tiles: 264 / 192 */
+    {"mla_decode pv=f16 heads=12 dcp=8 batch=64", 0},                         /* 64 requests of 2 tiles: 132 / 128 */
     {"mla_decode pv=f16 heads=16 batch=64", UINT64_C(64) * 4 * 16 * 513 * 4}, /* 264 / 64 */
-    {"mla_decode pv=f16 heads=17 batch=64", UINT64_C(64) * 4 * 17 * 513 * 4}, /* one tile of 32 */
-    {"mla_decode pv=f16 heads=33 batch=64", UINT64_C(64) * 2 * 33 * 513 * 4}, /* two */
-    {"mla_decode pv=f16 heads=12 dcp=8 batch=4", UINT64_C(4) * 22 * 96 * 513 * 4},     /* 264 / (4 * 3) */
-    {"mla_decode pv=f16 heads=12 dcp=2 batch=8 q=4", UINT64_C(2) * 44 * 96 * 513 * 4}, /* 264 / (2 * 3) */
+    {"mla_decode pv=f16 heads=32 batch=64", UINT64_C(64) * 4 * 32 * 513 * 4}, /* one tile still */
+    {"mla_decode pv=f16 heads=33 batch=64", UINT64_C(64) * 2 * 33 * 513 * 4}, /* alone on a multiprocessor: 132 / 64 */
+    {"mla_decode pv=f16 heads=65 batch=64", 0},                               /* two tiles */
+    {"mla_decode pv=f16 heads=12 dcp=8 batch=4", UINT64_C(4) * 16 * 96 * 513 * 4},     /* 132 / (4 * 2) */
+    {"mla_decode pv=f16 heads=12 dcp=2 batch=8 q=4", UINT64_C(2) * 33 * 96 * 513 * 4}, /* 132 / (2 * 2) */
     {"mla_decode pv=f16 heads=1 batch=1 sms=1024", UINT64_C(256) * 513 * 4},           /* at most 256 */
     {"mla_decode pv=f16 heads=1 batch=1 sms=9 reserve=7", UINT64_C(4) * 513 * 4},      /* reserved ones take no part */
     {"mla_decode pv=f16 heads=16 batch=512 splits=256", UINT64_C(512) * 256 * 16 * 513 * 4}, /* passes 2^32 */
@@ -145,7 +146,7 @@ START_TEST(maximum_serves_every_smaller_batch_and_is_no_larger) {
         }
         ck_assert_msg(found == most, "%s: a batch needs %llu, the maximum is %llu", text, (unsigned long long)found,
                       (unsigned long long)most);
-        uint64_t tiles = rows <= 16 ? 1 : (rows + 31) / 32, room = 2 * (uint64_t)(spec.sms - spec.reserve) / tiles;
+        uint64_t tiles = (rows + 63) / 64, room = (rows <= 32 ? 2 : 1) * (uint64_t)(spec.sms - spec.reserve) / tiles;
         if (pv == DCPK_PV_F16 && spec.splits == 0) ck_assert_uint_le(most, 2052 * rows * room);
     }
     ck_assert_uint_gt(fell, 100); /* so it is not the largest batch that decides */

@@ -64,9 +64,9 @@ DCPK_API size_t dcpk_spec_format(const dcpk_spec *spec, char *text, size_t capac
  * columns)) bytes, n rows a CTA, whatever the batch; that memory must be armed (dcpk_workspace_arm). *most (may be
  * NULL, as bytes may): what serves every batch up to this one, all other keys alike; with splits=auto a smaller batch
  * can need more than this one, for it is split more finely. With pv=f16 *most is then at most 2052 * q*D*H *
- * floor(2 (sms - reserve) / ceil(q*D*H / M)), whatever the batch, M = 16 rows a CTA, or 32 where q*D*H > 16: splits =
- * clamp(2 (sms - reserve) / (R * ceil(q*D*H / M)), 1, 256), two CTAs a multiprocessor. What dcpk_spec_resolve refuses,
- * with its status and message. */
+ * floor(n (sms - reserve) / ceil(q*D*H / 64)), whatever the batch: splits = clamp(n (sms - reserve) / (R * ceil(q*D*H /
+ * 64)), 1, 256), n = 2 CTAs a multiprocessor where q*D*H <= 32, else 1. What dcpk_spec_resolve refuses, with its status
+ * and message. */
 DCPK_API dcpk_status dcpk_spec_workspace(const dcpk_spec *spec, uint64_t *bytes, uint64_t *most, dcpk_error *error);
 
 /* The row of kernels.def, 0 (DCPK_KERNEL_NONE) for a name that is not there. */

@@ -8,10 +8,11 @@
 --   -> warp w scores 8 keys (M = 32: 16 keys for one half of the rows), bytes to f16 -> row maxima through shared                    | barrier
 --   -> m' = maximum rounded up; P = 2^(z - m' + 8), summed, rounded to e4m3, kept as f16 in shared                               | barrier
 --   -> warp w adds P V for latents 64w..64w+63 of all M rows (V bytes to f16, f16 mma, FP32): exact products, true FP32 sums.    | barrier
--- Wide, M = 48 or 64 (more than 32 rows): 8 warps + one a block of 16 rows, one CTA a multiprocessor; registers 168 a thread. Shared up to
--- 209,920 bytes: four stages | query rows | two of P | factors | row ends. Both sides run at once, two named barriers a tile (attend_wide):
---   warp 8 + b: tile t + 2 leaves -> scores of rows 16 b .. + 15 and all 64 keys (query in registers) -> m', P, factors of tile t to shared
---   warp w < 8: older sums times the factors where one moved -> P V of tile t - 1 or t - 2, latents 64w..64w+63 of all M rows.
+-- Wide, M = 48 or 64 (more than 32 rows): 384 threads, one CTA a multiprocessor; registers up to 168 a thread: M * 2 sums of P V. Shared up to
+-- 208,896 bytes: three stages | query rows as F16 | two of P | row maxima, factors, row ends, bounds. Both sides run at once (lib/attend_wide):
+--   warps 0..3: tile t + 1 leaves -> scores of 32 rows and 32 keys (M = 48: 48 rows, 16 keys) -> row maxima through shared -> m', P, factors
+--   warps 4..11: older sums times the factors where one moved -> P V of the tile before, latents 64(w-4) .. + 63 of all M rows: half of its
+--   keys beside the scores, the other half under the softmax, in which nobody else uses the tensor cores.
 local pdl = include "lib/pdl"
 local attend = include "lib/attend"
 local attend_out = include "lib/attend_out"

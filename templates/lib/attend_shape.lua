@@ -27,8 +27,8 @@ shape.P_PITCH = 144                                     -- a row of P: 64 F16, 9
 
 -- Shared memory: stages of key rows [64][592], query rows, P [rows][144], and
 --   narrow: row maxima (in the end row sums) [rows][groups] F32; query rows as they come.
---   wide: a second P; query rows as F16 (they come to the last stage, which is free then); row maxima of both P [2][rows][shares] F32, factors of
---   both [2][rows], in the end row sums [rows][shares] and m' [rows]; visible keys [rows] S32.
+--   wide: a second P; query rows as F16 (they come to the last stage, which is free then); row maxima [rows][shares] F32, factors of both P
+--   [2][rows], in the end row sums [rows][shares] and m' [rows]; visible keys [rows] S32.
 shape.STAGE = shape.TILE * shape.PITCH
 shape.QUERY = shape.stages * shape.STAGE
 shape.P_BYTES = shape.rows * shape.P_PITCH
@@ -36,7 +36,7 @@ if shape.wide then
   shape.QUERY_PITCH = 1168                              -- 1,152 bytes, 73 units
   shape.P = shape.QUERY + shape.rows * shape.QUERY_PITCH
   shape.MAXIMA = shape.P + 2 * shape.P_BYTES
-  shape.FACTORS = shape.MAXIMA + 8 * shape.rows * shape.shares
+  shape.FACTORS = shape.MAXIMA + 4 * shape.rows * shape.shares
   shape.SUMS = shape.FACTORS + 8 * shape.rows
   shape.TOPS = shape.SUMS + 4 * shape.rows * shape.shares
   shape.BOUNDS = shape.TOPS + 4 * shape.rows

@@ -173,7 +173,7 @@ end
 -- top := the new m' over all keys of the tile; factor: what older sums are multiplied by.
 local function maxima(a, s, factor)
   scope(function()
-    local most, other, at = f32("most", ROWS), f32("other", 4), b32 "at"
+    local most, other = f32("most", ROWS), f32("other", 4)
     each_score(function(z, i, key)
       if key == 0 then
 |   mov.f32        $(most[i]), $(s[z]);
@@ -187,15 +187,13 @@ local function maxima(a, s, factor)
 |   max.NaN.f32    $(most[i]), $(most[i]), $(other[0]);
       end
     end
-|   mad.lo.u32     $(at), $(a.turn), $(4 * shape.rows * shape.shares), $(a.share_at);
-    tell(a, at, shape.MAXIMA, most)
+    tell(a, a.share_at, shape.MAXIMA, most)             -- read before the next tile's FREE
     wide_score.meet()
-|   mad.lo.u32     $(at), $(a.turn), $(4 * shape.rows * shape.shares), $(a.mates_at);
     for i = 0, ROWS - 1 do
       if shape.shares == 4 then
-|   ld.shared.v4.f32 {$(other[0]), $(other[1]), $(other[2]), $(other[3])}, [$(at)+$(shape.MAXIMA + 128 * i)];
+|   ld.shared.v4.f32 {$(other[0]), $(other[1]), $(other[2]), $(other[3])}, [$(a.mates_at)+$(shape.MAXIMA + 128 * i)];
       else
-|   ld.shared.v2.f32 {$(other[0]), $(other[1])}, [$(at)+$(shape.MAXIMA + 64 * i)];
+|   ld.shared.v2.f32 {$(other[0]), $(other[1])}, [$(a.mates_at)+$(shape.MAXIMA + 64 * i)];
       end
       for w = 1, shape.shares - 1 do
 |   max.NaN.f32    $(other[0]), $(other[0]), $(other[w]);
