@@ -15,9 +15,10 @@ bool no_multicast_holds(const char *device, char why[256]) {
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         const char *value = getenv(wanted[i].name);
         if (value != NULL && strcmp(value, wanted[i].value) == 0) continue;
-        snprintf(why, 256,
-                 "%s is %s%.40s: on hardware it must be %s (no multicast here); make and tests/check_gpu set it",
-                 wanted[i].name, value ? "" : "not set", value ? value : "", wanted[i].value);
+        snprintf(
+            why, 256,
+            "%s is %s%.40s: on hardware it must be %s (no multicast here); tests/check_gpu and tests/bench_gpu set it",
+            wanted[i].name, value ? "" : "not set", value ? value : "", wanted[i].value);
         return false;
     }
     const char *allowed = getenv("DCPK_MULTICAST");

@@ -21,6 +21,7 @@ static void setup(void) {
     unsetenv("NVSHMEM_DISABLE_NVLS");
 }
 
+enum { WORDS_CASES = 16 };
 #define IN_TREE "here=$PWD; b=$(dirname $dcpk); cd $tree; "
 /* Layers are run under the memory checker by suites of their own; here it would cost half of the time. */
 #define PLAIN IN_TREE "DCPK_CPU_CHECK=0 "
@@ -129,10 +130,13 @@ END_TEST
 START_TEST(no_script_starts_on_hardware_with_multicast_on) {
     static const char *const wrong[] = {"NCCL_NVLS_ENABLE=1", "TORCH_SYMM_MEM_DISABLE_MULTICAST=0",
                                         "NVSHMEM_DISABLE_NVLS=", "DCPK_MULTICAST=1"};
-    sh(IN_TREE "%s tests/check_gpu $b 2", wrong[_i]);
-    expect_code(2);
-    expect_in(last.err, "check-gpu: ");
-    expect_in(last.err, "no multicast here); unset it");
+    static const char *const scripts[] = {"check_gpu", "check-gpu: ", "bench_gpu", "bench-gpu: "};
+    for (size_t i = 0; i < 4; i += 2) {
+        sh(IN_TREE "%s tests/%s $b 2 cuda", wrong[_i], scripts[i]);
+        expect_code(2);
+        expect_in(last.err, scripts[i + 1]);
+        expect_in(last.err, "no multicast here); unset it");
+    }
 }
 END_TEST
 
@@ -186,11 +190,47 @@ START_TEST(wrong_words_are_refused_before_anything_runs) {
 }
 END_TEST
 
-START_TEST(the_script_refuses_wrong_words) {
-    static const char *const words[] = {"", "nowhere", "$b 0", "$b two", "$b 2 gpu", "$b 2 cpu more"};
-    sh(IN_TREE "tests/check_gpu %s", words[_i]);
+/* $fake: a build folder of programs that name themselves in $here/pid and sleep. */
+#define SLEEPERS                                                                                                       \
+    IN_TREE "fake=$here/fake; mkdir -p $fake/tests; for p in dcpk tests/check_ranks tests/bench_ranks; do "            \
+            "printf '#!/bin/sh\\necho $$ >%%s/pid\\nexec sleep 60\\n' $here >$fake/$p; chmod +x $fake/$p; done; "
+
+START_TEST(what_ends_a_script_ends_its_program) {
+    static const char *const scripts[] = {"check_gpu", "bench_gpu"};
+    static const char *const signals[] = {"TERM", "HUP"};
+    sh(SLEEPERS "tests/%s $fake 2 cpu & script=$!; "
+                "for i in $(seq 100); do [ -s $here/pid ] && break; sleep 0.1; done; read pid <$here/pid; "
+                "kill -%s $script; wait $script; echo code $?; kill -0 $pid 2>/dev/null && kill $pid && echo left",
+       scripts[_i % 2], signals[_i / 2]);
+    expect_in(last.out, _i / 2 ? "code 129" : "code 143");
+    ck_assert_ptr_null(strstr(last.out, "left"));
+}
+END_TEST
+
+START_TEST(the_scripts_refuse_wrong_words) {
+    static const char *const words[] = {
+        "check_gpu",
+        "check_gpu nowhere",
+        "check_gpu $b 0",
+        "check_gpu $b two",
+        "check_gpu $b 33 cpu",
+        "check_gpu $b 99999999999999999999 cpu",
+        "check_gpu $b 2 gpu",
+        "check_gpu $b 2 cpu more",
+        "check_gpu --words two cpu",
+        "bench_gpu $b 2",
+        "bench_gpu nowhere 2 cpu",
+        "bench_gpu $b '' cpu",
+        "bench_gpu $b 33 cpu",
+        "bench_gpu $b 2 cpu:0",
+        "bench_gpu $b 1 cpu",
+        "bench_gpu --words 2 gpu",
+    };
+    ck_assert_uint_eq(sizeof words / sizeof *words, WORDS_CASES);
+    sh(IN_TREE "tests/%s", words[_i]);
     expect_code(2);
-    expect_in(last.err, "usage: [CHECK_ONLY=ranks|");
+    expect_in(last.err, "; usage: ");
+    ck_assert_uint_eq(last.out_length, 0);
 }
 END_TEST
 
@@ -215,7 +255,8 @@ int main(void) {
     tcase_add_loop_test(tests, no_script_starts_on_hardware_with_multicast_on, 0, 4);
     tcase_add_test(tests, fewer_gpus_than_ranks_are_refused_with_what_else_there_is);
     tcase_add_loop_test(tests, wrong_words_are_refused_before_anything_runs, 0, sizeof bad / sizeof *bad);
-    tcase_add_loop_test(tests, the_script_refuses_wrong_words, 0, 6);
+    tcase_add_loop_test(tests, the_scripts_refuse_wrong_words, 0, WORDS_CASES);
+    tcase_add_loop_test(tests, what_ends_a_script_ends_its_program, 0, 4);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
