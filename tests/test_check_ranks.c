@@ -70,6 +70,31 @@ START_TEST(a_bit_that_flips_between_two_uses_is_found_by_comparing_them) {
 }
 END_TEST
 
+/* Faults planted into a copy of the templates: sed's words and file, the mode that must find it, what it says. */
+static const struct {
+    const char *plant, *file, *mode, *message;
+} planted[] = {
+    {"/bra .*again/d", "tests/templates/delay.ptx.lua", "eager", "WRONG: rank 0 was late for "},
+    {"/st.global.u64  .*count/d", "tests/templates/delay.ptx.lua", "captured", "WRONG: rank 0 was late 0 times, not 3"},
+    {"s/ld.global.u64 \\($(watch.bound)\\), .*/mov.b64 \\1, 50000000;/", "templates/lib/lamport.lua", "dead",
+     "WRONG: rank 1 never launched: the others left after "},
+    {"/0x7fff7fff;/d", "templates/lib/merge.lua", "dead",
+     "WRONG: rank 1 never launched, and 1536 of 1536 values of rank 0's output are not NaN"},
+    {"/div.u32 .*w.other.*HEAD_CHUNKS/s/$(w.word)/0/", "templates/lib/query_poll.lua", "dead",
+     "WRONG: rank 1 never launched, and rank 0 says: "},
+    {"/rearm_word(\"lse\", at)/d", "templates/lib/sources.lua", "eager", "WRONG: against the reference: "},
+};
+
+START_TEST(a_fault_planted_in_a_template_is_found) {
+    sh(PLAIN "cp -r templates $here/ && mkdir $here/tests && cp -r tests/templates $here/tests/ && cd $here && "
+             "sed -i '%s' %s && ! cmp -s %s $tree/%s && "
+             "$b/tests/check_ranks --device cpu --ranks 2 --model kimi-k3 --mode %s --uses 3 context=9",
+       planted[_i].plant, planted[_i].file, planted[_i].file, planted[_i].file, planted[_i].mode);
+    expect_code(1);
+    expect_in(last.out, planted[_i].message);
+}
+END_TEST
+
 START_TEST(the_bench_runs_every_part_on_the_cpu_device_and_times_nothing) {
     static const char *const parts[] = {"on the CPU device: everything runs once and is checked; no timings",
                                         "latency: ",
@@ -249,6 +274,7 @@ int main(void) {
     tcase_add_test(tests, a_rank_that_never_launches_is_named_by_all_three_others);
     tcase_add_test(tests, a_flipped_bit_of_a_key_is_found_by_the_reference);
     tcase_add_test(tests, a_bit_that_flips_between_two_uses_is_found_by_comparing_them);
+    tcase_add_loop_test(tests, a_fault_planted_in_a_template_is_found, 0, sizeof planted / sizeof *planted);
     tcase_add_test(tests, the_bench_runs_every_part_on_the_cpu_device_and_times_nothing);
     tcase_add_test(tests, the_bench_finds_a_flipped_bit_of_what_was_sent);
     tcase_add_loop_test(tests, no_program_starts_on_hardware_with_multicast_on, 0, sizeof unsafe / sizeof *unsafe);
