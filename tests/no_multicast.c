@@ -33,3 +33,12 @@ void no_multicast_or_exit(const char *device) {
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, why);
     exit(2);
 }
+
+void device_word_or_exit(const char *device) {
+    size_t kind = strcspn(device, ":"), list = strlen(device) - kind;
+    bool known = (kind == 3 && strncmp(device, "cpu", 3) == 0) || (kind == 4 && strncmp(device, "cuda", 4) == 0);
+    if (known && list != 1 && strspn(device + kind, ":0123456789,") == list) return;
+    fprintf(stderr, "%s: --device: cuda or cpu, each with :LIST of device numbers or without (cuda:0,2), not '%s'\n",
+            program_invocation_short_name, device);
+    exit(2);
+}

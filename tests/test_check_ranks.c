@@ -40,7 +40,7 @@ START_TEST(two_ranks_do_all_uses_eager_and_captured_and_report_a_dead_one) {
     expect_code(0);
     expect_in(last.out, "kimi-k3         12     2  eager          6  0-20 us");
     expect_in(last.out, "kimi-k3         12     2  captured       6  0-20 us");
-    expect_in(last.out, "named by all 1 others");
+    expect_in(last.out, "right: rank 1 never launched, named by the 1 other within 0.0");
     ck_assert_uint_eq(count_of(last.out, "  right"), 3);
     expect_in(last.out, "check_ranks: 2 ranks, cpu: all right");
 }
@@ -49,7 +49,7 @@ END_TEST
 START_TEST(a_rank_that_never_launches_is_named_by_all_three_others) {
     sh(PLAIN "$b/tests/check_ranks --device cpu --ranks 4 --model kimi-k3 --mode dead context=9");
     expect_code(0);
-    expect_in(last.out, "right: 1 in turn, named by all 3 others");
+    expect_in(last.out, "right: rank 3 never launched, named by all 3 others within 0.0");
     ck_assert_ptr_null(strstr(last.out, "eager"));
 }
 END_TEST
@@ -110,6 +110,36 @@ START_TEST(the_bench_runs_every_part_on_the_cpu_device_and_times_nothing) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         expect_in(last.out, parts[i]);
     ck_assert_str_eq(last.err, "kind,ranks,what,value,unit\n"); /* no figure that a GPU's could be taken for */
+}
+END_TEST
+
+/* A table or a csv that nobody can read is no success; a csv of before outlives a run that never began. */
+START_TEST(what_cannot_be_written_is_said) {
+    sh(IN_TREE "$b/tests/check_ranks --device cpu --ranks 1 --model kimi-k3 --mode dead >/dev/full");
+    expect_code(1);
+    expect_in(last.err, "check_ranks: the table could not be written");
+    sh(IN_TREE "$b/tests/bench_ranks --device cpu --ranks 2 --short --csv /dev/full");
+    expect_code(1);
+    expect_in(last.out, "bench_ranks: done, but the csv is not whole");
+    sh(IN_TREE "echo old >$here/t.csv; $b/tests/bench_ranks --device cuda --csv $here/t.csv; cat $here/t.csv");
+    ck_assert_str_eq(last.out, "old\n");
+}
+END_TEST
+
+START_TEST(one_rank_alone_says_that_no_rank_died) {
+    sh(PLAIN "$b/tests/check_ranks --device cpu --ranks 1 --model kimi-k3 --mode dead");
+    expect_code(0);
+    expect_in(last.out, "skipped: one rank alone");
+    expect_in(last.out, "check_ranks: 1 rank, cpu: all right");
+}
+END_TEST
+
+START_TEST(the_bench_finds_outputs_that_were_not_written) {
+    sh(PLAIN "cp -r templates $here/ && mkdir $here/tests && cp -r tests/templates $here/tests/ && cd $here && "
+             "sed -i '/st.global.b32 .*pair/d' templates/lib/merge.lua && ! cmp -s templates/lib/merge.lua "
+             "$tree/templates/lib/merge.lua && $b/tests/bench_ranks --device cpu --ranks 2 --short");
+    expect_code(1);
+    expect_in(last.err, "bench_ranks: output: a value is not finite, or was not written");
 }
 END_TEST
 
@@ -200,6 +230,14 @@ static const struct {
     {"check_ranks --mode slow", "slow: --mode is eager, captured or dead"},
     {"check_ranks --inject=never", "never: --inject alone, or --inject=later"},
     {"check_ranks context=1,,2", "context=L1,L2,...: up to 64 lengths"},
+    {"check_ranks context=0,0", "0,0: context=L1,L2,...: padding alone"},
+    {"check_ranks --device cpu watchdog=0", "watchdog=0: nobody would notice a dead rank"},
+    {"check_ranks --device auto",
+     "--device: cuda or cpu, each with :LIST of device numbers or without (cuda:0,2), not 'auto'"},
+    {"check_ranks --device cpux", "--device: cuda or cpu"},
+    {"bench_ranks --device auto", "--device: cuda or cpu"},
+    {"bench_ranks --device ''", "--device: cuda or cpu"},
+    {"bench_ranks --device cpu:", "--device: cuda or cpu"},
     {"check_ranks publish=multicast", "publish=multicast: the models, --ranks, contexts and publish=peer say this"},
     {"check_ranks colour=red", "colour"},
     {"check_ranks --what", "unrecognized option"},
@@ -276,6 +314,9 @@ int main(void) {
     tcase_add_test(tests, a_bit_that_flips_between_two_uses_is_found_by_comparing_them);
     tcase_add_loop_test(tests, a_fault_planted_in_a_template_is_found, 0, sizeof planted / sizeof *planted);
     tcase_add_test(tests, the_bench_runs_every_part_on_the_cpu_device_and_times_nothing);
+    tcase_add_test(tests, what_cannot_be_written_is_said);
+    tcase_add_test(tests, one_rank_alone_says_that_no_rank_died);
+    tcase_add_test(tests, the_bench_finds_outputs_that_were_not_written);
     tcase_add_test(tests, the_bench_finds_a_flipped_bit_of_what_was_sent);
     tcase_add_loop_test(tests, no_program_starts_on_hardware_with_multicast_on, 0, sizeof unsafe / sizeof *unsafe);
     tcase_add_loop_test(tests, no_script_starts_on_hardware_with_multicast_on, 0, 4);
