@@ -188,6 +188,10 @@ static void complete(struct plan *plan) {
                                   .store_delay = 200,
                                   .livelock_rounds = 200000};
     w->cpu = &plan->cpu;
+    if (w->inject == RANKS_INJECT_LATER && (w->uses <= w->steps || plan->mode == MODE_DEAD))
+        fail_words("--inject=later",
+                   "the bit flips after the first round: there is no second one (--uses more than --steps, "
+                   "--mode eager or captured)");
 }
 
 /* Ends the program where there are fewer GPUs than ranks. */
@@ -222,10 +226,10 @@ static void print_head(const struct plan *plan) {
            w->ranks == 1 ? "" : "s", w->device, w->shares ? ", on shares" : "", plan->keys + 5, w->steps, w->inputs);
     for (int32_t i = 0; i < w->context_count; i++)
         printf("%c%d", i ? ',' : ' ', w->contexts[i]);
-    printf(
-        "; delays 0 to %u us of a kernel before a rank's launches (seed %llu): before each step, in every other round "
-        "before each kernel\n",
-        w->delay_ns / 1000, (unsigned long long)w->seed);
+    printf("\n  delays: 0 to %u us of a kernel before a rank's launches (seed %llu): before each step, in every other "
+           "round "
+           "before each kernel\n  output, rows: the largest error against the reference, beside its bound\n",
+           w->delay_ns / 1000, (unsigned long long)w->seed);
     printf("%-12s %5s %5s  %-9s %6s  %7s  %9s %9s  %9s %9s  %8s %7s  %s\n", "model", "heads", "ranks", "mode", "uses",
            "delays", "output", "bound", "rows", "bound", "ms a use", "s", "verdict");
 }

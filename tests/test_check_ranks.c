@@ -113,6 +113,13 @@ START_TEST(the_bench_runs_every_part_on_the_cpu_device_and_times_nothing) {
 }
 END_TEST
 
+START_TEST(the_cpu_device_has_one_part_of_the_script) {
+    sh(IN_TREE "CHECK_ONLY=suites tests/check_gpu $b 2 cpu");
+    expect_code(2);
+    expect_in(last.err, "check-gpu: the CPU device has the part ranks alone, not 'suites'");
+}
+END_TEST
+
 /* A table or a csv that nobody can read is no success; a csv of before outlives a run that never began. */
 START_TEST(what_cannot_be_written_is_said) {
     sh(IN_TREE "$b/tests/check_ranks --device cpu --ranks 1 --model kimi-k3 --mode dead >/dev/full");
@@ -232,6 +239,8 @@ static const struct {
     {"check_ranks context=1,,2", "context=L1,L2,...: up to 64 lengths"},
     {"check_ranks context=0,0", "0,0: context=L1,L2,...: padding alone"},
     {"check_ranks --device cpu watchdog=0", "watchdog=0: nobody would notice a dead rank"},
+    {"check_ranks --device cpu --inject=later --uses 3", "--inject=later: the bit flips after the first round"},
+    {"check_ranks --device cpu --inject=later --mode dead", "--inject=later: the bit flips after the first round"},
     {"check_ranks --device auto",
      "--device: cuda or cpu, each with :LIST of device numbers or without (cuda:0,2), not 'auto'"},
     {"check_ranks --device cpux", "--device: cuda or cpu"},
@@ -314,6 +323,7 @@ int main(void) {
     tcase_add_test(tests, a_bit_that_flips_between_two_uses_is_found_by_comparing_them);
     tcase_add_loop_test(tests, a_fault_planted_in_a_template_is_found, 0, sizeof planted / sizeof *planted);
     tcase_add_test(tests, the_bench_runs_every_part_on_the_cpu_device_and_times_nothing);
+    tcase_add_test(tests, the_cpu_device_has_one_part_of_the_script);
     tcase_add_test(tests, what_cannot_be_written_is_said);
     tcase_add_test(tests, one_rank_alone_says_that_no_rank_died);
     tcase_add_test(tests, the_bench_finds_outputs_that_were_not_written);
