@@ -35,7 +35,6 @@ TEST_LIB_SRC:= $(filter-out $(TEST_SRC) $(wildcard tests/program_*.c),$(wildcard
 TESTS       := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 obj = $(1:%.c=$(BUILD)/%.o)
 
-NO_MULTICAST := NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 GPUS ?= 1
 DEVICE ?= cuda
 
@@ -78,20 +77,18 @@ bench:
 	+$(again) programs $(BUILD)/tests/bench
 	$(Q)$(BUILD)/tests/bench $(ARGS)
 # On a machine with GPUs. check-gpu: GPUS ranks have one each, more share; DEVICE=cpu: GPUS ranks on the CPU device. bench-gpu: one GPU's
-# kernels; with GPUS=2 and more what lies between them. None starts multicast (tests/no_multicast.h).
+# kernels; with GPUS=2 and more what lies between them. None starts multicast (tests/no_multicast.h); words are looked at before
+# anything is built.
 check-gpu:
+	$(Q)tests/check_gpu --words '$(GPUS)' '$(DEVICE)'
 	$(call setup,test)
 	+$(again) $(if $(filter cpu,$(DEVICE)),programs $(BUILD)/tests/check_ranks,suites)
 	$(Q)tests/check_gpu $(BUILD) '$(GPUS)' '$(DEVICE)'
 bench-gpu:
+	$(Q)tests/bench_gpu --words '$(GPUS)' '$(DEVICE)'
 	$(call setup,build)
 	+$(again) programs $(BUILD)/tests/bench_gpu $(BUILD)/tests/bench_decode $(BUILD)/tests/bench_ranks
-ifeq ($(GPUS),1)
-	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_gpu $(ARGS)
-	$(Q)$(NO_MULTICAST) timeout 900 $(BUILD)/tests/bench_decode --csv $(BUILD)/decode.csv --svg $(BUILD)/decode.svg
-else
-	$(Q)$(NO_MULTICAST) timeout 600 $(BUILD)/tests/bench_ranks --ranks '$(GPUS)' --device '$(DEVICE)' $(ARGS)
-endif
+	$(Q)tests/bench_gpu $(BUILD) '$(GPUS)' '$(DEVICE)' $(ARGS)
 clean:
 	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
 

@@ -15,9 +15,10 @@ bool no_multicast_holds(const char *device, char why[256]) {
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         const char *value = getenv(wanted[i].name);
         if (value != NULL && strcmp(value, wanted[i].value) == 0) continue;
-        snprintf(why, 256,
-                 "%s is %s%.40s: on hardware it must be %s (no multicast here); make and tests/check_gpu set it",
-                 wanted[i].name, value ? "" : "not set", value ? value : "", wanted[i].value);
+        snprintf(
+            why, 256,
+            "%s is %s%.40s: on hardware it must be %s (no multicast here); tests/check_gpu and tests/bench_gpu set it",
+            wanted[i].name, value ? "" : "not set", value ? value : "", wanted[i].value);
         return false;
     }
     const char *allowed = getenv("DCPK_MULTICAST");
@@ -30,5 +31,14 @@ void no_multicast_or_exit(const char *device) {
     char why[256];
     if (no_multicast_holds(device, why)) return;
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, why);
+    exit(2);
+}
+
+void device_word_or_exit(const char *device) {
+    size_t kind = strcspn(device, ":"), list = strlen(device) - kind;
+    bool known = (kind == 3 && strncmp(device, "cpu", 3) == 0) || (kind == 4 && strncmp(device, "cuda", 4) == 0);
+    if (known && list != 1 && strspn(device + kind, ":0123456789,") == list) return;
+    fprintf(stderr, "%s: --device: cuda or cpu, each with :LIST of device numbers or without (cuda:0,2), not '%s'\n",
+            program_invocation_short_name, device);
     exit(2);
 }

@@ -11,5 +11,7 @@
 bool no_multicast_holds(const char *device, char why[256]);
 /* The same, or the program ends: a message, exit code 2. */
 void no_multicast_or_exit(const char *device);
+/* "cpu" or "cuda", or one of them with :LIST, or the program ends the same way: "auto" would take either. */
+void device_word_or_exit(const char *device);
 
 #endif

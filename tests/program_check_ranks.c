@@ -56,6 +56,7 @@ static long number(const char *name, const char *text, long low, long high) {
 /* ---- words --------------------------------------------------------------------------------------- */
 
 static void read_contexts(struct plan *plan, const char *text) {
+    long most = 0;
     plan->wish.context_count = 0;
     for (const char *at = text;; at++) {
         char *end;
@@ -64,9 +65,11 @@ static void read_contexts(struct plan *plan, const char *text) {
             plan->wish.context_count == MOST_CONTEXTS)
             fail_words(text, "context=L1,L2,...: up to 64 lengths, 0 for padding");
         plan->contexts[plan->wish.context_count++] = (int32_t)length;
+        most = length > most ? length : most;
         at = end;
-        if (*at == '\0') return;
+        if (*at == '\0') break;
     }
+    if (most == 0) fail_words(text, "context=L1,L2,...: padding alone, there would be nothing to check");
 }
 
 static void read_words(struct plan *plan, char **words) {
@@ -87,7 +90,9 @@ static void read_words(struct plan *plan, char **words) {
         if (snprintf(plan->keys + used, sizeof plan->keys - used, " %s", *words) >= (int)(sizeof plan->keys - used))
             fail_words(*words, "too many words");
     }
-    if (dcpk_spec_parse(&plan->spec, plan->keys, &error) != DCPK_OK) fail_words(plan->keys + 5, error.text);
+    if (dcpk_spec_parse(&plan->spec, plan->keys, &error) != DCPK_OK) fail_words(plan->keys + 6, error.text);
+    if (plan->spec.watchdog == 0 && (plan->mode < 0 || plan->mode == MODE_DEAD))
+        fail_words("watchdog=0", "nobody would notice a dead rank: with --mode eager or captured alone");
 }
 
 static void read_options(struct plan *plan, int argc, char **argv) {
@@ -183,6 +188,10 @@ static void complete(struct plan *plan) {
                                   .store_delay = 200,
                                   .livelock_rounds = 200000};
     w->cpu = &plan->cpu;
+    if (w->inject == RANKS_INJECT_LATER && (w->uses <= w->steps || plan->mode == MODE_DEAD))
+        fail_words("--inject=later",
+                   "the bit flips after the first round: there is no second one (--uses more than --steps, "
+                   "--mode eager or captured)");
 }
 
 /* Ends the program where there are fewer GPUs than ranks. */
@@ -204,7 +213,7 @@ static void count_devices(const struct plan *plan) {
         stderr,
         "check_ranks: %d ranks with a GPU each, and there are %d here: --ranks %d (make check-gpu GPUS=%d) at most; "
         "GPUS=1 also checks ranks that share one GPU, event-ordered and on shares of its multiprocessors (--shares); "
-        "--device cpu (DEVICE=cpu) has a device for each of any number of ranks\n",
+        "--device cpu (DEVICE=cpu) has a device for each of up to 32 ranks\n",
         plan->wish.ranks, info.count, info.count, info.count);
     exit(3);
 }
@@ -213,14 +222,14 @@ static void count_devices(const struct plan *plan) {
 
 static void print_head(const struct plan *plan) {
     const struct ranks_wish *w = &plan->wish;
-    printf("check_ranks: %d ranks on %s%s, publish=peer%s; rounds of %d uses (%d inputs), contexts", w->ranks,
-           w->device, w->shares ? ", on shares" : "", plan->keys + 5, w->steps, w->inputs);
+    printf("check_ranks: %d rank%s on %s%s, publish=peer%s; rounds of %d uses (%d inputs), contexts", w->ranks,
+           w->ranks == 1 ? "" : "s", w->device, w->shares ? ", on shares" : "", plan->keys + 5, w->steps, w->inputs);
     for (int32_t i = 0; i < w->context_count; i++)
         printf("%c%d", i ? ',' : ' ', w->contexts[i]);
-    printf(
-        "; delays 0 to %u us of a kernel before a rank's launches (seed %llu): before each step, in every other round "
-        "before each kernel\n",
-        w->delay_ns / 1000, (unsigned long long)w->seed);
+    printf("\n  delays: 0 to %u us of a kernel before a rank's launches (seed %llu): before each step, in every other "
+           "round "
+           "before each kernel\n  output, rows: the largest error against the reference, beside its bound\n",
+           w->delay_ns / 1000, (unsigned long long)w->seed);
     printf("%-12s %5s %5s  %-9s %6s  %7s  %9s %9s  %9s %9s  %8s %7s  %s\n", "model", "heads", "ranks", "mode", "uses",
            "delays", "output", "bound", "rows", "bound", "ms a use", "s", "verdict");
 }
@@ -246,6 +255,14 @@ static void print_row(const struct plan *plan, const char *model, int32_t heads,
 
 /* ---- running ------------------------------------------------------------------------------------- */
 
+static void died(const struct plan *plan, double slowest, char *verdict, size_t size) {
+    const struct ranks_wish *w = &plan->wish;
+    char who[32] = "each rank in turn";
+    if (w->deaths < w->ranks) snprintf(who, sizeof who, "rank %d", w->dead);
+    snprintf(verdict, size, "right: %s never launched, named by %s%d other%s within %.3f s", who,
+             w->ranks > 2 ? "all " : "the ", w->ranks - 1, w->ranks > 2 ? "s" : "", slowest);
+}
+
 /* False: not right. */
 static bool check_mode(struct plan *plan, struct real_ranks *ranks, int mode) {
     static dcpk_status (*const run[MODES])(struct real_ranks *, struct ranks_row *,
@@ -255,7 +272,10 @@ static bool check_mode(struct plan *plan, struct real_ranks *ranks, int mode) {
     dcpk_error error;
     dcpk_error_init(&error);
     double begin = tool_now();
-    if (mode == MODE_DEAD && plan->wish.ranks == 1) return true; /* nobody is left to report it */
+    if (mode == MODE_DEAD && plan->wish.ranks == 1) {
+        print_row(plan, plan->wish.model, real_ranks_heads(ranks), mode, &row, "skipped: one rank alone", 0);
+        return true;
+    }
     dcpk_status status = run[mode](ranks, &row, &error);
     bool skipped = mode == MODE_CAPTURED && status == DCPK_E_NOT_FOUND;
     if (skipped)
@@ -265,8 +285,7 @@ static bool check_mode(struct plan *plan, struct real_ranks *ranks, int mode) {
     else if (status != DCPK_OK)
         snprintf(verdict, sizeof verdict, "FAILED: %s: %.400s", dcpk_status_name(status), error.text);
     else if (mode == MODE_DEAD)
-        snprintf(verdict, sizeof verdict, "right: %d in turn, named by all %d others, at most %.3f s",
-                 plan->wish.deaths, plan->wish.ranks - 1, row.slowest);
+        died(plan, row.slowest, verdict, sizeof verdict);
     print_row(plan, plan->wish.model, real_ranks_heads(ranks), mode, &row, verdict, tool_now() - begin);
     return skipped || (status == DCPK_OK && row.wrong == 0);
 }
@@ -296,6 +315,7 @@ int main(int argc, char **argv) {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     read_options(&plan, argc, argv);
     if (plan.build) plan.wish.device = "cpu";
+    device_word_or_exit(plan.wish.device);
     no_multicast_or_exit(plan.wish.device);
     complete(&plan);
     count_devices(&plan);
@@ -308,10 +328,15 @@ int main(int argc, char **argv) {
     for (int m = 0; m < MODELS; m++)
         if (!plan.model || plan.model == models[m]) good = check_model(&plan, models[m], m) && good;
     dcpk_gen_close(plan.wish.gen);
-    printf("check_ranks: %d ranks, %s: %s, %.0f s\n", plan.wish.ranks, plan.wish.device,
+    printf("check_ranks: %d rank%s, %s: %s, %.0f s\n", plan.wish.ranks, plan.wish.ranks == 1 ? "" : "s",
+           plan.wish.device,
            !good        ? "NOT right"
            : plan.build ? "built"
                         : "all right",
            tool_now() - begin);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "check_ranks: the table could not be written\n");
+        return 1;
+    }
     return good ? 0 : 1;
 }

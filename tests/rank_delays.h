@@ -10,6 +10,8 @@ struct rank_delays {
     dcpk_device *device[LAYER_MAX_RANKS];
     dcpk_kernel *kernel[LAYER_MAX_RANKS];
     uint64_t list[LAYER_MAX_RANKS], count[LAYER_MAX_RANKS]; /* device addresses */
+    uint64_t launches[LAYER_MAX_RANKS];                     /* as they were looked at last */
+    uint32_t *ns[LAYER_MAX_RANKS];                          /* the lists */
     int32_t ranks;
     bool every; /* before every launch of a step; else before its first */
 };
@@ -19,6 +21,9 @@ dcpk_status rank_delays_open(struct rank_delays *delays, struct layer_run *run, 
                              dcpk_error *error);
 /* A layer_before; self: the delays, whose ranks may be 0 (before they are opened): no delay. */
 dcpk_status rank_delays_before(void *self, int32_t step, int32_t rank, bool first, void *stream, dcpk_error *error);
+/* What the devices have done of it: each rank has been late so often at least since the last look, and never less than
+ * its list says; else `why` says what does not hold. Nothing may be running. */
+dcpk_status rank_delays_look(struct rank_delays *delays, uint64_t launches, char why[128], dcpk_error *error);
 /* Before the run is closed. */
 void rank_delays_close(struct rank_delays *delays);
 

@@ -263,13 +263,16 @@ static dcpk_status one_round(struct real_ranks *x, int64_t round, bool last, lau
     return status;
 }
 
-/* Ends at the first round with anything wrong. */
+/* Ends at the first round with anything wrong; every use had late ranks. */
 static dcpk_status all_rounds(struct real_ranks *x, launch_round *launch, void *self, struct ranks_row *row,
                               dcpk_error *error) {
     int64_t rounds = (x->wish.uses + x->wish.steps - 1) / x->wish.steps;
+    char why[128];
     dcpk_status status = DCPK_OK;
     for (int64_t i = 0; i < rounds && status == DCPK_OK && row->wrong == 0; i++)
         status = one_round(x, i, i == rounds - 1, launch, self, row, error);
+    if (status == DCPK_OK) status = rank_delays_look(&x->delays, (uint64_t)row->uses, why, error);
+    if (status == DCPK_OK) ranks_blame(row, why[0] != '\0', "%s", why);
     return status;
 }
 

@@ -46,8 +46,8 @@ int32_t real_ranks_heads(const struct real_ranks *ranks);
 dcpk_status real_ranks_eager(struct real_ranks *ranks, struct ranks_row *row, dcpk_error *error);
 dcpk_status real_ranks_captured(struct real_ranks *ranks, struct ranks_row *row, dcpk_error *error);
 /* real_ranks_dead.c. Per death: a use of all ranks; one that the rank never launches: all others leave within the
- * bound, each knows that the box is dead and that this rank's words never came, launches are refused; all are armed
- * anew, and the steps' results are what they were. Two ranks at least. */
+ * bound, each knows that the box is dead and that this rank's words never came, its output is NaN, launches are
+ * refused; all are armed anew, and the steps' results are what they were. Two ranks at least. */
 dcpk_status real_ranks_dead(struct real_ranks *ranks, struct ranks_row *row, dcpk_error *error);
 
 #endif
