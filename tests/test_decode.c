@@ -27,6 +27,12 @@ static const struct shape shapes[] = {
     {"heads=3 batch=8 q=4 page=32 splits=2", 1.3, 0, {3, 200}},
     {"heads=17 batch=4 q=2 splits=1", 1.3, 1, {0, 130}},
     {"heads=5 batch=6 q=2 splits=4 interleave=16", 1.3, 1, {300, -1, 2}},
+    /* CTAs of 48 and of 64 rows, one and several */
+    {"heads=33 batch=4 splits=1", 3, 0, {330, 1, 0, 64}},
+    {"heads=64 batch=2 splits=2 page=16", 1.3, 1, {257, 65}},
+    {"heads=49 batch=2 splits=3 page=32", 30, 0, {300, 2}},
+    {"heads=97 batch=1 splits=1", 1.3, 0, {130}},
+    {"heads=13 batch=8 q=8 splits=1 interleave=16 page=32", 1.3, 0, {70}},
 };
 
 struct run {

@@ -19,6 +19,7 @@ static const char *const layers[] = {
     "heads=1 dcp=4 form=fused splits=1 q_lora=0 rope=half context=2,7 steps=4 chain=1 parity=arg",
     "heads=1 dcp=2 form=fused splits=1 context=5 batch=17 steps=2 poll=1 qh=5",
     "heads=2 dcp=4 form=cycle splits=1 context=3 steps=3 poll=0 split=1 chain=1",
+    "heads=33 dcp=1 splits=1 sigma=3 context=260 steps=1",
 };
 enum { LAYERS = sizeof layers / sizeof *layers, SEEDS = 6 };
 

@@ -30,6 +30,8 @@ static const char *const layers[] = {
     /* splits */
     "heads=2 dcp=2 splits=5 context=700,1,64 steps=3",
     "heads=20 dcp=2 splits=1 context=65,3 steps=3",
+    "heads=33 dcp=1 splits=1 sigma=300 context=300 steps=1",
+    "heads=12 dcp=2 q=2 nan=4 context=5,70 steps=1",
     /* scores: skewed, extreme, with a mean */
     "heads=2 dcp=2 sigma=3 context=300,20 steps=3",
     "heads=2 dcp=2 sigma=30 context=300,20 steps=3",
