@@ -28,7 +28,7 @@ const struct layer_fault wide_faults[] = {
     {"V bytes of a later token reach the product",
      LATER,
      BY_LATER_NAN,
-     {{"lib/attend_wide_value.lua", "      for n = 0, 3 do fp8.without_nan(w[n]) end\n", ""}}},
+     {{"lib/attend_wide_score.lua", "      for n = 0, 3 do fp8.without_nan(w[n]) end\n", ""}}},
     {"V bytes of dead keys reach the product",
      THREE,
      BY_RESULT,

@@ -24,28 +24,6 @@ function wide_value.open(a)
   end
 end
 
--- lib/attend_value's rule for NaN bytes of V that only some rows see: each warp those of its own latents.
-local function clean(a)
-  if spec.q == 1 then return end
-  local done = label "latents_clean"
-  scope(function()
-    local past, stop, at, w = b32 "past", pred "stop", b32 "at", b32("w", 4)
-|   mad.lo.u32     $(past), $(a.first), $(shape.TILE), $(shape.TILE);
-|   setp.le.u32    $(stop), $(past), $(a.least);
-| @$(stop) bra     $(done);
-|   mad.lo.u32     $(at), $(a.lane), $(shape.PITCH), $(a.stage);
-|   mad.lo.u32     $(at), $(a.warp), 64, $(at);
-    for i = 0, 7 do
-      local from = 32 * shape.PITCH * (i // 4) + 16 * (i % 4)
-|   ld.shared.v4.u32 {$(w[0]), $(w[1]), $(w[2]), $(w[3])}, [$(at)+$(from)];
-      for n = 0, 3 do fp8.without_nan(w[n]) end
-|   st.shared.v4.u32 [$(at)+$(from)], {$(w[0]), $(w[1]), $(w[2]), $(w[3])};
-    end
-|   bar.warp.sync  0xffffffff;
-  end)
-| $(done):
-end
-
 -- acc := acc * factor of its row; most tiles move no maximum, and a warp with none to move skips it.
 local function rescale(a)
   local same = label "same_maxima"
@@ -87,7 +65,6 @@ end
 -- the column of the product.
 -- pause: emitted before the products of key PAUSE.
 function wide_value.tile(a, pause)
-  clean(a)
   rescale(a)
   scope(function()
     local p_at, at, p, f = b32 "p_at_", b32 "at", b32("p", 4 * shape.blocks), b32("f", 8)
