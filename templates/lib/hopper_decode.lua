@@ -5,6 +5,8 @@
 -- both. grid (row groups, columns): which request and split a column is, of how many (`live`), follows from the lengths of all requests
 -- (lib/hopper_plan); the splits give each other their sums (lib/hopper_armed). With as many requests as columns, or with splits=K, grid
 -- (row groups, splits, R): a request's splits are K or as many as it has tiles, and a second kernel adds them up.
+-- Few tiles: where a CTA has more than 16 rows and the launch too few tiles for all CTAs, `fold` of them take the same tiles, up to 16 rows each
+-- (lib/hopper_shape, shape.folded). The kernel holds both forms of what comes after the plan, and the plan says which.
 --   before the wait   lengths, plan, page ids; where query bytes come from and go; the first key tiles, where they hold nothing that this step wrote
 --   after it      warpgroups 1 to 3 copy the query rows (lib/hopper_query)
 --   warpgroup 0   warp 0: page ids 32 at a time, tile -> ring of 5 stages, tensor copies (kv_latent_map, kv_rope_map)
@@ -90,7 +92,7 @@ local function leave_if_idle(a, out)
 | $(busy):
 end
 
--- What comes after the wait, where the CTA's shape is s.
+-- All that is left once it is known that there is work, where the CTA's shape is s.
 local function work(a, s)
   local roles = include("lib/hopper_roles")(s)
   roles.ask(a)

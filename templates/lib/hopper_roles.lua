@@ -12,7 +12,7 @@ local hopper_chunks = include("lib/hopper_chunks")(shape)
 local roles = {}
 local DEALT = shape.columns > 0
 
--- Query rows, where lib/hopper_query's `prepare` found.
+-- After the wait: the query rows, from and to where lib/hopper_query's `prepare` found.
 roles.ask = hopper_query.copy
 
 -- What a PV warpgroup leaves: rows, a split's rows for the others of its request, or for the reducer.

@@ -1,7 +1,9 @@
 -- hopper_shape: sizes of mla_decode's form for sm_90a that its files share: rows of a CTA, clusters, shared memory, barriers, registers.
+-- Files of which a CTA's rows are the measure return a function of the shape; in them `shape` is its argument.
 -- shape.folded (or nil): the second shape of the same kernel, for launches with few key tiles: `fold` CTAs take the tiles of one, a part of
 -- its rows each. A CTA of the grid [groups][columns] is then row group %ctaid.x + groups * (%ctaid.y % fold) of column %ctaid.y / fold
--- (lib/hopper_place). All but the rows, the columns and what follows from them is the first shape's. lib/hopper_plan decides.
+-- (lib/hopper_place): a pair stays one. Clusters, stages and barriers are the first shape's, and of the workspace it needs no more.
+-- lib/hopper_plan decides.
 local shape = { THREADS = 512, TILE = 64, PAGE = spec.page, fold = 1, suffix = "" }
 shape.dh = spec.dcp * spec.heads
 shape.rows = spec.q * shape.dh                          -- of a request
@@ -49,13 +51,14 @@ shape.FULL, shape.FREE = barriers(shape.stages), barriers(shape.stages)   -- of 
 shape.P_FULL, shape.P_FREE = barriers(2), barriers(2)
 shape.ENDED = barriers(1)                               -- row ends are there
 
+-- As many parts as make them 16 rows or fewer, if a request then still has a column.
 local fold = ceil_div(shape.rows, 16 * shape.groups)
 if fold > 1 and shape.columns // fold > shape.requests then
   local folded = {}
   for name, value in pairs(shape) do folded[name] = value end
   folded.fold, folded.suffix = fold, "_folded"           -- suffix: of registers that both shapes have
   folded.groups, folded.columns = fold * shape.groups, shape.columns // fold
-  folded.each = fold                                    -- most key tiles of a column: above, whole rows are faster
+  folded.each = fold                                    -- most key tiles of a column: with more, whole rows are faster
   folded.n = round_up(ceil_div(shape.rows, folded.groups), 8)
   derive(folded)
   folded.P_FULL = barriers(2)                           -- four warps arrive, not shape.warps
