@@ -61,7 +61,8 @@ static uint64_t rows_of_group(const dcpk_spec *s) {
     return (uint64_t)(each + 7) / 8 * 8;
 }
 
-/* What CTAs of the form for sm_90a give each other (lib/hopper_armed.lua): rows in chunks, then words of LSE. */
+/* What CTAs of the form for sm_90a give each other (lib/hopper_armed.lua): rows in chunks, then words of LSE. Where
+ * CTAs take a part of these rows each (lib/hopper_shape.lua), both are fewer. */
 static uint64_t bytes_of_columns(const dcpk_spec *s, int32_t columns) {
     uint64_t rows = rows_of_group(s), words = rows > 2 * (uint64_t)columns ? rows : 2 * (uint64_t)columns;
     return (uint64_t)groups_of(s) * (uint64_t)columns * (rows * CHUNKS_A_ROW * CHUNK + words * sizeof(float));

@@ -19,6 +19,10 @@
 #define NEW_TILE "pv=fp8 heads=1 dcp=2 form=fused splits=auto sms=9 context=128,128,128,128,128,128,128,128 steps=1"
 #define IDLE "pv=fp8 heads=2 dcp=2 form=fused splits=3 context=250 steps=1"
 #define ONE_OF_SPLITS "pv=fp8 heads=2 dcp=2 form=fused splits=3 context=5 steps=1"
+/* two CTAs take the rows of one where they have at most two tiles each: up to 384 keys */
+#define FOLDED "pv=fp8 heads=18 dcp=1 form=pushed splits=auto sms=6 context=384 steps=1"
+#define WHOLE "pv=fp8 heads=18 dcp=1 form=pushed splits=auto sms=6 context=385 steps=1"
+#define FOLDED_LATER "pv=fp8 heads=5 dcp=1 q=4 form=pushed splits=auto sms=6 context=5 steps=1"
 #define IDLE_PAIRS "pv=fp8 heads=40 dcp=2 form=fused splits=auto sms=132 context=5 steps=1"
 
 const struct layer_fault hopper_faults[] = {
@@ -197,7 +201,7 @@ const struct layer_fault hopper_faults[] = {
     {"the reducer is not told that a row is written",
      ONE_OF_SPLITS,
      BY_RESULT,
-     {{"lib/hopper_decode.lua", "hopper_out.store(a, acc, false, not DEALT and hopper_out.WHOLE)",
+     {{"lib/hopper_roles.lua", "hopper_out.store(a, acc, false, not DEALT and hopper_out.WHOLE)",
        "hopper_out.store(a, acc, false)"}}},
     {"the reducer adds to a row that is written",
      ONE_OF_SPLITS,
@@ -226,7 +230,7 @@ const struct layer_fault hopper_faults[] = {
     {"the tile of this step's tokens is asked for before the wait",
      NEW_TILE,
      BY_EARLY,
-     {{"lib/hopper_bounds.lua", "bound_of(a.old, -1)", "bound_of(a.old, spec.q - 1)"}}},
+     {{"lib/hopper_bounds.lua", "bound_of(a.old, -1, a, b)", "bound_of(a.old, spec.q - 1, a, b)"}}},
     {"a column takes the first split",
      MEET,
      BY_RESULT,
@@ -271,10 +275,9 @@ const struct layer_fault hopper_faults[] = {
     {"splits of a dead box leave the others waiting",
      DEAD,
      BY_DEATH,
-     {{"lib/hopper_decode.lua", "  leave_if_idle(a, out)\n  hopper_query.copy(a)\n  roles(a)",
+     {{"lib/hopper_decode.lua", "  leave_if_idle(a, out)\n",
        "  if b then\n    scope(function()\n      local gone = pred \"gone\"\n|   setp.ne.u32    $(gone), $(a.dead), "
-       "0;\n| @$(gone) bra     $(out);\n    end)\n  end\n  leave_if_idle(a, out)\n  hopper_query.copy(a)\n  "
-       "roles(a)"}}},
+       "0;\n| @$(gone) bra     $(out);\n    end)\n  end\n  leave_if_idle(a, out)\n"}}},
     {"copies outlive a CTA of a dead box",
      DEAD,
      BY_DEATH,
@@ -295,5 +298,24 @@ const struct layer_fault hopper_faults[] = {
      BY_RESULT,
      {{"lib/hopper_chunks.lua",
        "| @$(here) ld.shared.v4.b32 $(wgmma.list(words, 4 * k, 4)), [$(own)+$(armed.OWN + 4096 * c)];\n", ""}}},
+    {"few tiles come to CTAs with a part of the rows, which fail",
+     FOLDED,
+     BY_RESULT,
+     {{"lib/hopper_decode.lua", "    scope(function() work(f, shape.folded) end)\n", "|   trap;\n"}}},
+    {"a tile more comes to CTAs with all rows, which fail",
+     WHOLE,
+     BY_RESULT,
+     {{"lib/hopper_decode.lua", "  work(a, shape)\n", "|   trap;\n"}}},
+    {"a part of the rows begins where the first does",
+     FOLDED,
+     BY_RESULT,
+     {{"lib/hopper_decode.lua", "|   mul.lo.u32     $(f.row0), $(f.row0), $(shape.folded.n);\n",
+       "|   mov.u32        $(f.row0), 0;\n"}}},
+    {"a part of the rows sees what the first does",
+     FOLDED_LATER,
+     BY_RESULT,
+     {{"lib/hopper_decode.lua", "  hopper_bounds.find_rows(f, b, shape.folded)\n",
+       "  f.row0, a.row0 = a.row0, f.row0\n  hopper_bounds.find_rows(f, b, shape.folded)\n"
+       "  f.row0, a.row0 = a.row0, f.row0\n"}}},
 };
 const size_t hopper_fault_count = sizeof hopper_faults / sizeof *hopper_faults;

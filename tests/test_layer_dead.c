@@ -11,7 +11,8 @@
 #define TALL "heads=1 dcp=2 form=fused splits=1 context=5,17,0 batch=18 steps=4"
 #define THREE "heads=1 dcp=3 form=fused splits=1 context=5,17 steps=4"
 #define MEET "pv=fp8 heads=2 dcp=2 form=fused splits=auto sms=6 context=140,17 steps=4"
-#define PAIRS "pv=fp8 heads=40 dcp=2 form=fused splits=auto sms=12 context=140 steps=4"
+#define PAIRS "pv=fp8 heads=40 dcp=2 form=fused splits=auto sms=12 context=140,5 steps=4"
+#define FOLDED "pv=fp8 heads=40 dcp=2 form=fused splits=auto sms=12 context=140 steps=4"
 
 static const struct {
     const char *layer;
@@ -49,6 +50,7 @@ static const struct {
     {MEET, {"mla_query", "dcpk_mla_query", 50, true, false, false}},
     {MEET, {"mla_decode", "dcpk_mla_decode", 40, true, true, false}},
     {PAIRS, {"mla_decode", "dcpk_mla_decode", 30, true, false, false}},
+    {FOLDED, {"mla_decode", "dcpk_mla_decode", 30, true, false, false}},
 };
 enum { STOPS = sizeof stops / sizeof *stops };
 

@@ -64,6 +64,14 @@ static const char *const layers[] = {
     "heads=2 dcp=2 splits=auto sms=16 q=2 interleave=16 page=16 nan=4 context=5,170 steps=3",
     "heads=2 dcp=2 splits=auto sms=16 sigma=30 context=300,20 steps=3",
     "heads=16 dcp=1 splits=auto sms=20 mean=1 context=1500",
+    /* few tiles: 2, 3, 4 CTAs take the rows of one, pairs and boxes among them, with as many tiles as they do it for,
+     * a CTA without rows; steps that leave it (384 keys are the most) */
+    "heads=64 dcp=1 splits=auto sms=132 context=1000",
+    "heads=18 dcp=1 splits=auto sms=6 context=383 steps=4",
+    "heads=20 dcp=2 splits=auto sms=16 context=300,0,64 steps=3",
+    "heads=64 dcp=1 splits=auto sms=25 context=700,0,1,129",
+    "heads=33 dcp=2 splits=auto sms=30 page=16 context=500",
+    "heads=9 dcp=2 q=2 splits=auto sms=24 interleave=16 page=16 nan=4 context=5,170 steps=3",
     /* a ring that goes round: more tiles than stages */
     "heads=4 dcp=1 splits=1 context=1000",
     "heads=64 dcp=1 splits=1 context=400",

@@ -83,6 +83,9 @@ function hopper.barriers(a)
       mbarrier.init(a.memory, shape.P_FULL + 8 * i, shape.few and 4 or shape.warps)
       mbarrier.init(a.memory, shape.P_FREE + 8 * i, 8)
     end
+    for i = 0, shape.folded and 1 or -1 do
+      mbarrier.init(a.memory, shape.folded.P_FULL + 8 * i, 4)
+    end
     mbarrier.init(a.memory, shape.ENDED, 4)
     mbarrier.publish()
 |   prefetch.tensormap [$(a.latent_map)];   // const_input

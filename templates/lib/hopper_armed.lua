@@ -10,7 +10,9 @@
 -- What an owner has for itself stays in shared memory.
 -- Softmax warpgroup (lib/hopper_words): LSE words out, owner's words in, weights 2^(lse - all) -> shared. PV warpgroups (lib/hopper_chunks):
 -- chunks out; once the words are there, chunks in, so that few polls are in vain; once the weights are there, sums.
-local shape = include "lib/hopper_shape"
+local hopper_place = include "lib/hopper_place"
+
+return function(shape)
 local armed = { CHUNKS = 64 * shape.n, WORDS = max(shape.n, 2 * shape.columns) }   -- of a split
 armed.WORD = "0xffffffff"
 armed.SCALE = 128                                       -- |row / l| <= 476 fits F16 with it
@@ -33,7 +35,7 @@ function armed.deal(a)
 |   max.s32        $(o.shift), $(o.shift), 0;
 |   sub.s32        $(o.rows_lg), $(o.lg), 6;
 |   max.s32        $(o.rows_lg), $(o.rows_lg), 1;
-|   mov.u32        $(o.column0), %ctaid.y;
+  hopper_place.column(o.column0, shape)
 |   sub.u32        $(o.column0), $(o.column0), $(a.split);
   return o
 end
@@ -42,7 +44,7 @@ end
 function armed.place(at, column, words)
   scope(function()
     local index = b32 "place"
-|   mov.u32        $(index), %ctaid.x;
+    hopper_place.group(index, shape)
 |   mad.lo.u32     $(index), $(column), $(shape.groups), $(index);
 |   ld.param.u64   $(at), [$(param.workspace)];
 |   mad.wide.u32   $(at), $(index), $(words and armed.WORDS * 4 or armed.CHUNKS * 16), $(at);
@@ -63,3 +65,4 @@ function armed.lose_patience(a, polls)
 end
 
 return armed
+end

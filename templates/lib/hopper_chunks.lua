@@ -1,7 +1,9 @@
 -- hopper_chunks: the PV warpgroups' part of adding up a request's splits (lib/hopper_armed): this split's rows to those who add them up,
 -- and the sums of the chunks that this one owns. Threads hold LOADS chunks at a time: of one chunk many splits, or of many chunks few.
-local shape = include "lib/hopper_shape"
-local armed = include "lib/hopper_armed"
+local hopper_place = include "lib/hopper_place"
+
+return function(shape)
+local armed = include("lib/hopper_armed")(shape)
 local wgmma = include "lib/wgmma"
 local hopper_chunks = {}
 local N, SUMS = shape.n, shape.n // 2
@@ -16,7 +18,7 @@ local function give(a, o, acc)
   section "rows of the split, to those who add them up"
   scope(function()
     local at, own, index, ends = b64 "at", b32 "own", b32 "index", b32 "ends"
-|   mov.u32        $(index), %ctaid.y;
+    hopper_place.column(index, shape)
     place(at, index)
 |   mad.lo.u32     $(index), $(a.quarter), 128, $(a.group);
 |   mad.lo.u32     $(index), $(a.w), 8, $(index);
@@ -358,3 +360,4 @@ function hopper_chunks.exchange(a, acc)
 end
 
 return hopper_chunks
+end

@@ -5,6 +5,8 @@
 -- both. grid (row groups, columns): which request and split a column is, of how many (`live`), follows from the lengths of all requests
 -- (lib/hopper_plan); the splits give each other their sums (lib/hopper_armed). With as many requests as columns, or with splits=K, grid
 -- (row groups, splits, R): a request's splits are K or as many as it has tiles, and a second kernel adds them up.
+-- Few tiles: where a CTA has more than 16 rows and the launch too few tiles for all CTAs, `fold` of them take the same tiles, up to 16 rows each
+-- (lib/hopper_shape, shape.folded). The kernel holds both forms of what comes after the plan, and the plan says which.
 --   before the wait   lengths, plan, page ids; where query bytes come from and go; the first key tiles, where they hold nothing that this step wrote
 --   after it      warpgroups 1 to 3 copy the query rows (lib/hopper_query)
 --   warpgroup 0   warp 0: page ids 32 at a time, tile -> ring of 5 stages, tensor copies (kv_latent_map, kv_rope_map)
@@ -23,12 +25,9 @@ local hopper = include "lib/hopper"
 local hopper_plan = include "lib/hopper_plan"
 local hopper_bounds = include "lib/hopper_bounds"
 local hopper_load = include "lib/hopper_load"
-local hopper_query = include "lib/hopper_query"
-local hopper_score = include "lib/hopper_score"
-local hopper_value = include "lib/hopper_value"
-local hopper_out = include "lib/hopper_out"
-local hopper_words = include "lib/hopper_words"
-local hopper_chunks = include "lib/hopper_chunks"
+local hopper_query = include("lib/hopper_query")(shape)
+local hopper_place = include "lib/hopper_place"
+local hopper_out = include("lib/hopper_out")(shape)
 local hopper_decode = {}
 local DEALT = shape.columns > 0
 
@@ -93,62 +92,28 @@ local function leave_if_idle(a, out)
 | $(busy):
 end
 
--- What a PV warpgroup leaves: rows, a split's rows for the others of its request, or for the reducer.
-local function leave_sums(a, acc)
-  if shape.most == 1 then
-    hopper_out.store(a, acc, false)
-    return
-  end
-  local part, stored, many = label "partial", label "stored", pred "many"
-|   setp.ne.u32    $(many), $(a.live), 1;
-| @$(many) bra     $(part);
-  hopper_out.store(a, acc, false, not DEALT and hopper_out.WHOLE)
-|   bra            $(stored);
-| $(part):
-  if DEALT then
-    hopper_chunks.exchange(a, acc)
-  else
-    hopper_out.store(a, acc, true)
-  end
-| $(stored):
+-- All that is left once it is known that there is work, where the CTA's shape is s.
+local function work(a, s)
+  local roles = include("lib/hopper_roles")(s)
+  roles.ask(a)
+  roles.run(a)
+  hopper.part()
 end
 
--- Row ends of a split for the others, and the weights of all: the softmax warpgroup's last work.
-local function weigh(a)
-  if not DEALT then return end
-  local alone, one = label "alone", pred "one_"
-|   setp.eq.u32    $(one), $(a.live), 1;
-| @$(one) bra      $(alone);
-  hopper_words.weigh(a)
-| $(alone):
-end
-
-local function roles(a)
-  local role, score, value, done = pred "role", label "softmax", label "pv", label "done"
-|   setp.ge.u32    $(role), $(a.warp), 8;
-| @$(role) bra     $(value);
-|   setp.ge.u32    $(role), $(a.warp), 4;
-| @$(role) bra     $(score);
-|   setmaxnreg.dec.sync.aligned.u32 $(shape.registers[1]);
-  hopper_load.run(a)
-|   bra            $(done);
-| $(score):
-|   setmaxnreg.$(shape.registers[2] > 128 and "inc" or "dec").sync.aligned.u32 $(shape.registers[2]);
-  hopper_score.run(a)
-  weigh(a)
-|   bra            $(done);
-| $(value):
-|   setmaxnreg.inc.sync.aligned.u32 $(shape.registers[3]);
-  hopper_query.there(false)
-  scope(function()
-    local acc = f32("acc", 2 * shape.n, "O: [4 blocks of latents][n / 2]")
-    a.part = b32("part", "which PV warpgroup")
-|   shr.u32        $(a.part), $(a.warp), 2;
-|   sub.u32        $(a.part), $(a.part), 2;
-    hopper_value.run(a, acc)
-    leave_sums(a, acc)
-  end)
-| $(done):
+-- What the prologue found for the rows of the first shape, for those of the folded one, where that is dealt out; before the wait.
+local function fold(a, b)
+  section "a part of the rows, where tiles are few"
+  local f, whole = {}, label "all_rows"
+  for name, value in pairs(a) do f[name] = value end
+  f.row0 = b32("row0_folded", "first of the CTA's rows")
+  hopper_bounds.open_rows(f, shape.folded)
+| @!$(a.folded) bra $(whole);
+  hopper_place.group(f.row0, shape.folded)
+|   mul.lo.u32     $(f.row0), $(f.row0), $(shape.folded.n);
+  hopper_bounds.find_rows(f, b, shape.folded)
+  include("lib/hopper_query")(shape.folded).prepare(f)
+| $(whole):
+  return f
 end
 
 local function main(alone, box)
@@ -174,15 +139,24 @@ local function main(alone, box)
   hopper_query.prepare(a)
   find_work(a, b)
   hopper_load.start(a)
+  local f = shape.folded and fold(a, b)
   pdl.wait()
   pdl.launch_dependents()
   local out = label "out"
   a.lost = DEALT and label "lost"
   if b then read_box(a, b, box) end
   leave_if_idle(a, out)
-  hopper_query.copy(a)
-  roles(a)
-  hopper.part()
+  local few_tiles = f and label "few_tiles"
+  if f then
+    f.dead, f.parity, f.lost = a.dead, a.parity, a.lost
+| @$(a.folded) bra $(few_tiles);
+  end
+  work(a, shape)
+  if f then
+|   bra            $(out);
+| $(few_tiles):
+    scope(function() work(f, shape.folded) end)
+  end
 | $(out):
 |   ret;
   if DEALT then

@@ -2,7 +2,7 @@
 -- four warps share the work of few rows. Thread (warp w, group g, quarter t) holds of rows 8 i + 2 t + e, i < n / 8, the keys 16 w + g and
 -- + 8: s[4 i + 2 r + e]; top, sum, bound: [2 i + e]. P's bytes of 16 keys stand in the order g, g + 8 (g = 0..7): a thread's two are
 -- neighbours. m' moves for all four warps at once, which a barrier finds out; where it does not they say no more to each other.
-local shape = include "lib/hopper_shape"
+return function(shape)
 local row_max = include "lib/row_max"
 local mbarrier = include "lib/mbarrier"
 local wgmma = include "lib/wgmma"
@@ -232,3 +232,4 @@ function few.ends(a)
 end
 
 return few
+end

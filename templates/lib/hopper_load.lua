@@ -183,7 +183,12 @@ function hopper_load.start(a)
     batch(a, p.id, p.t)
 |   mad.lo.u32     $(from), $(a.live), $(BATCH), $(p.t);
     batch(a, p.next, from)
+    if shape.folded and shape.folded.early > shape.early then
+|   selp.b32       $(most), $(shape.folded.early), $(shape.early), $(a.folded);
+|   mad.lo.u32     $(most), $(a.live), $(most), $(p.t);
+    else
 |   mad.lo.u32     $(most), $(a.live), $(shape.early), $(p.t);
+    end
 |   min.u32        $(limit), $(a.old), $(most);
     fill(a, p, limit, true)
   end)

@@ -1,7 +1,7 @@
 -- hopper_many: softmax of mla_decode's form for sm_90a with more than 16 rows: S = Q K^T of a key tile by wgmma (64 rows, of which n exist, by
 -- 64 keys), row maxima, P in e4m3 to shared. Thread (warp w, group g, quarter t) holds of rows 16 w + g and + 8 the keys 8 i + 2 t and + 1,
 -- i = 0..7: s[4 i + 2 r + e]. P's bytes of 16 keys stand in the order 2 t, 2 t + 1, 2 t + 8, 2 t + 9 (t = 0..3).
-local shape = include "lib/hopper_shape"
+return function(shape)
 local row_max = include "lib/row_max"
 local mbarrier = include "lib/mbarrier"
 local wgmma = include "lib/wgmma"
@@ -212,3 +212,4 @@ function many.run(a, p)
 end
 
 return many
+end

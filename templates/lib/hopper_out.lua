@@ -1,6 +1,6 @@
 -- hopper_out: what the PV warpgroups of mla_decode's form for sm_90a leave: BF16 rows and LSE, or the split's FP32 rows and LSE for the
 -- reducer. acc as lib/hopper_value lays it out; m' and l of the CTA's rows are in shared memory.
-local shape = include "lib/hopper_shape"
+return function(shape)
 local attend_out = include "lib/attend_out"
 local hopper_out = {}
 local SUMS = shape.n // 2
@@ -119,3 +119,4 @@ function hopper_out.store(a, acc, partial, mark)
 end
 
 return hopper_out
+end

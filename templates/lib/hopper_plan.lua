@@ -3,11 +3,15 @@
 --   each = least number of key tiles such that sum over the requests of max(1, ceil(tiles / each)) is at most the columns;
 --   request r has as many splits as its term says, and the columns follow the requests in order. So no column has more than `each` tiles,
 --   and no other deal of whole tiles has a smaller maximum.
+-- Where the launch has so few tiles that the folded shape's columns (lib/hopper_shape) have at most `each` of them, the same deal is made of
+-- those: fewer rows to read, to give away and to add up, for tiles that idle multiprocessors take again, from the L2.
 -- Warp 0 works it out, one request a lane (and 32 on), and leaves it in shared memory for the others.
 local shape = include "lib/hopper_shape"
 local hopper_bounds = include "lib/hopper_bounds"
+local hopper_place = include "lib/hopper_place"
 local hopper_plan = {}
 local ROUNDS = ceil_div(shape.requests, 32)
+local folded = shape.folded
 
 -- sum := over all lanes of max(1, ceil(tiles / each)), of requests that there are.
 local function columns(p, sum, each)
@@ -41,6 +45,32 @@ local function read(a, b, p)
   end
 end
 
+-- p.folded, p.columns: which shape is dealt out.
+local function choose(p)
+  if not folded then
+    p.columns = shape.columns
+    return
+  end
+  p.folded, p.columns = pred("folded_", "few tiles"), b32("columns", "of the shape")
+  columns(p, p.columns, folded.each)
+|   setp.le.u32    $(p.folded), $(p.columns), $(folded.columns);
+|   selp.b32       $(p.columns), $(folded.columns), $(shape.columns), $(p.folded);
+end
+
+-- dst := sum / of(shape), rounded up.
+local function share_out(p, dst, sum, of)
+|   add.u32        $(dst), $(sum), $(of(shape) - 1);
+|   div.u32        $(dst), $(dst), $(of(shape));
+  if folded then
+    scope(function()
+      local other = b32 "other"
+|   add.u32        $(other), $(sum), $(of(folded) - 1);
+|   div.u32        $(other), $(other), $(of(folded));
+|   selp.b32       $(dst), $(other), $(dst), $(p.folded);
+    end)
+  end
+end
+
 -- p.each := the least that fits: between all tiles over all columns, and what fits for sure.
 local function search(p)
   local again, found = label "halve", label "each_found"
@@ -51,16 +81,14 @@ local function search(p)
 |   add.u32        $(sum), $(sum), $(p.tiles[k]);
     end
 |   redux.sync.add.u32 $(sum), $(sum), 0xffffffff;
-|   add.u32        $(low), $(sum), $(shape.columns - 1);
-|   div.u32        $(low), $(low), $(shape.columns);
+    share_out(p, low, sum, function(s) return s.columns end)
 |   max.u32        $(low), $(low), 1;
-|   add.u32        $(high), $(sum), $(shape.columns - shape.requests - 1);
-|   div.u32        $(high), $(high), $(shape.columns - shape.requests);
+    share_out(p, high, sum, function(s) return s.columns - s.requests end)
 |   max.u32        $(high), $(high), $(low);
 |   mov.u32        $(middle), $(low);                    // fits at once where lengths are equal
 | $(again):
     columns(p, sum, middle)
-|   setp.le.u32    $(fits), $(sum), $(shape.columns);
+|   setp.le.u32    $(fits), $(sum), $(p.columns);
 |   selp.b32       $(high), $(middle), $(high), $(fits);
 |   add.u32        $(middle), $(middle), 1;
 |   selp.b32       $(low), $(low), $(middle), $(fits);
@@ -111,7 +139,7 @@ function hopper_plan.make(a, b)
     p.each = b32("each", "most tiles of a column")
 |   setp.ne.u32    $(other), $(a.warp), 0;
 | @$(other) bra    $(others);
-|   mov.u32        $(column), %ctaid.y;
+    hopper_place.column(column, shape)
     scope(function()
       local zero, first = b32 "zero", pred "first"
 |   mov.u32        $(zero), 0;
@@ -121,16 +149,37 @@ function hopper_plan.make(a, b)
 |   bar.warp.sync  0xffffffff;
     end)
     read(a, b, p)
+    choose(p)
     search(p)
+    if folded then
+      scope(function()
+        local other, first = b32 "other_column", pred "first_"
+        hopper_place.column(other, folded)
+|   selp.b32       $(column), $(other), $(column), $(p.folded);
+|   selp.b32       $(other), 1, 0, $(p.folded);
+|   setp.eq.u32    $(first), $(a.lane), 0;
+| @$(first) st.shared.u32 [$(a.memory)+$(shape.PLAN + 20)], $(other);
+      end)
+    end
     find(a, p, column)
   end)
 | $(others):
 end
 
--- All threads, after the barrier.
+-- All threads, after the barrier. a.folded: the CTA has the folded shape.
 function hopper_plan.take(a)
 |   ld.shared.v4.u32 {$(a.request), $(a.split), $(a.live), $(a.total)}, [$(a.memory)+$(shape.PLAN)];
+  if not folded then
 |   ld.shared.u32  $(a.length), [$(a.memory)+$(shape.PLAN + 16)];
+    return
+  end
+  a.folded = pred("folded", "a part of the rows: the tiles are few")
+  scope(function()
+    local word = b32 "folded_word"
+|   ld.shared.v2.u32 {$(a.length), $(word)}, [$(a.memory)+$(shape.PLAN + 16)];
+|   setp.ne.u32    $(a.folded), $(word), 0;
+|   vote.sync.any.pred $(a.folded), $(a.folded), 0xffffffff;   // the same in all threads
+  end)
 end
 
 return hopper_plan

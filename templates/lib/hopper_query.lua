@@ -1,7 +1,7 @@
 -- hopper_query: the CTA's query rows -> shared memory, in the layout that wgmma reads: 4 x [64 rows][128 bytes] of latents, [64][64] of rope,
 -- both swizzled. Warpgroups 1 to 3 copy 16 bytes at a time; where to, and where from in a request, is worked out while warp 0 finds out which
 -- request it is, what is missed rows' zeros too; after the wait every thread has all its copies under way at once.
-local shape = include "lib/hopper_shape"
+return function(shape)
 local hopper_query = {}
 local DH, ROWS, THREADS = shape.dh, 64, 384
 local COPIES = ceil_div(shape.n * 36, THREADS)          -- of a thread
@@ -60,8 +60,9 @@ local function pitch(a) return 576 * (a.boxed and spec.qh or DH) end
 function hopper_query.prepare(a)
   section "query rows: from where, to where"
   local done = label "query_prepared"
-  a.query = { from = b32("query_from", COPIES, "bytes from the request's first"), to = b32("query_to", COPIES, "shared addresses"),
-              size = PADDED and b32("query_size", COPIES, "16, or 0: the row is past the request's last") }
+  local function name(what) return "query_" .. what .. shape.suffix end
+  a.query = { from = b32(name "from", COPIES, "bytes from the request's first"), to = b32(name "to", COPIES, "shared addresses"),
+              size = PADDED and b32(name "size", COPIES, "16, or 0: the row is past the request's last") }
   scope(function()
     local other, first = pred "other_", b32 "first"
     for k = 0, COPIES - 1 do                            -- warpgroup 0 leaves them as they are
@@ -149,3 +150,4 @@ function hopper_query.there(waits)
 end
 
 return hopper_query
+end

@@ -1,9 +1,9 @@
 -- hopper_score: the softmax warpgroup of mla_decode's form for sm_90a, tile after tile. What of a tile is whose depends on the number of
 -- rows: up to 16 the keys are the rows of the product (lib/hopper_few), above the query rows are (lib/hopper_many).
-local shape = include "lib/hopper_shape"
+return function(shape)
 local mbarrier = include "lib/mbarrier"
-local hopper_query = include "lib/hopper_query"
-local form = shape.few and include "lib/hopper_few" or include "lib/hopper_many"
+local hopper_query = include("lib/hopper_query")(shape)
+local form = include(shape.few and "lib/hopper_few" or "lib/hopper_many")(shape)
 local hopper_score = {}
 
 -- The warp has left its row ends, and needs the query no more.
@@ -53,3 +53,4 @@ function hopper_score.run(a)
 end
 
 return hopper_score
+end

@@ -6,7 +6,7 @@
 -- not see all of is one of the last, and has a loop of its own.
 -- Block mb of a warpgroup: latents 64 mb .. + 63 of its 256; thread (warp w, group g, quarter t): acc[mb][4 i + 2 p + e]: latent
 -- 64 mb + 16 w + 2 g + p of row 8 i + 2 t + e.
-local shape = include "lib/hopper_shape"
+return function(shape)
 local mbarrier = include "lib/mbarrier"
 local wgmma = include "lib/wgmma"
 local fp8 = include "lib/fp8"
@@ -275,3 +275,4 @@ function hopper_value.run(a, acc)
 end
 
 return hopper_value
+end

@@ -1,7 +1,9 @@
 -- hopper_words: the softmax warpgroup's part of adding up a request's splits (lib/hopper_armed): their LSE words and what each weighs.
-local shape = include "lib/hopper_shape"
-local armed = include "lib/hopper_armed"
-local hopper_out = include "lib/hopper_out"
+local hopper_place = include "lib/hopper_place"
+
+return function(shape)
+local armed = include("lib/hopper_armed")(shape)
+local hopper_out = include("lib/hopper_out")(shape)
 local hopper_words = {}
 local N, COLUMNS = shape.n, shape.columns
 local WORDS, ARMED, WEIGHTS = armed.WORDS, armed.WORD, armed.WEIGHTS
@@ -25,7 +27,7 @@ local function give_words(a, o)
 |   and.b32        $(index), $(word), 1;
 |   add.u32        $(row), $(row), $(index);
       hopper_out.close_row(a, row, lse, nil, seen)
-|   mov.u32        $(index), %ctaid.y;
+      hopper_place.column(index, shape)
       place(at, index, true)
 |   mad.wide.u32   $(at), $(word), 4, $(at);
 |   st.relaxed.gpu.global.b32 [$(at)], $(lse);
@@ -191,3 +193,4 @@ function hopper_words.weigh(a)
 end
 
 return hopper_words
+end
