@@ -291,5 +291,7 @@ bool async_done(struct exec *x) {
             return false;
         }
     }
-    return true;
+    if (cta->cluster->size == 1 || bulk_land_begun(x)) return true;
+    exec_fault_complete(x, x->warp->pc);
+    return false;
 }

@@ -43,6 +43,7 @@ struct bulk {
     u64 phase;          /* load: of its mbarrier, that its last bytes helped to complete */
     u32 pc, thread;     /* that began it */
     u32 issuer[3];      /* its block */
+    u32 rank;           /* and that one's in the cluster */
     u32 barrier;        /* load: offset of its mbarrier */
     u32 group;          /* store: its thread's bulk group, counted from 0 */
     u32 start, step;    /* rows go in the order start, start + step, ... modulo rows */
@@ -121,6 +122,8 @@ u32 box_place(const struct box *box, u32 row, u32 at);            /* offset in s
 bool bulk_land_for(struct exec *x, struct cta *cta, u32 barrier); /* the loads of an mbarrier; false: fault */
 /* Reads, or with `all` also writes, what is left of a store; false: fault. */
 bool bulk_finish(struct exec *x, struct cta *cta, struct bulk *b, bool all);
+/* The CTA ends: what it has begun for others of its cluster lands, while it is there to say what it may read. */
+bool bulk_land_begun(struct exec *x);
 bool bulk_land_some(struct world *world, struct cta *cta, unsigned one_in, struct fault *fault);
 
 /* ---- exec_proxy.c ---- */

@@ -104,6 +104,7 @@ static struct bulk *add(struct exec *x, u32 lane, struct cta *cta, const struct 
                        .pc = (u32)(o - x->code->ops),
                        .thread = thread_of(x, lane),
                        .issuer = {index[0], index[1], index[2]},
+                       .rank = x->warp->cta->rank,
                        .step = 1};
     if (!world_adverse(x->world) || box->rows < 2) return b;
     b->start = some_number(x, box->rows);

@@ -58,9 +58,10 @@ static void blame(struct exec *x, const struct bulk *b, const char *did) {
     bulk_fault(x, 0, b, x->fault->code, "%.3000s; %s as a bulk copy landed", what, did);
 }
 
-/* Who moves its bytes: the warp of the thread that began it. */
+/* Who moves its bytes: the warp of the thread that began it, in whichever CTA of the cluster that is; a CTA that ends
+ * leaves none behind (bulk_land_begun). */
 static struct warp *mover(struct cta *cta, const struct bulk *b) {
-    struct warp *warp = cta->warps[b->thread / WARP];
+    struct warp *warp = cta->cluster->ctas[b->rank]->warps[b->thread / WARP];
     warp->pc = b->pc;
     warp->element = 0;
     warp->early = b->early;
@@ -141,6 +142,18 @@ bool bulk_finish(struct exec *x, struct cta *cta, struct bulk *b, bool all) {
         read_row(cta, b);
     while (all && b->landed < b->box.rows)
         if (!write_row(x, cta, b)) return false;
+    return true;
+}
+
+bool bulk_land_begun(struct exec *x) {
+    const struct cta *own = x->warp->cta;
+    for (u32 rank = 0; rank < own->cluster->size; rank++) {
+        struct cta *cta = rank != own->rank ? own->cluster->ctas[rank] : NULL;
+        struct async *a = cta ? async_of(cta) : NULL;
+        for (u32 i = 0; a && i < a->bulk_count; i++)
+            while (!a->bulks[i].store && a->bulks[i].rank == own->rank && a->bulks[i].landed < a->bulks[i].box.rows)
+                if (!load_row(x, cta, &a->bulks[i])) return false;
+    }
     return true;
 }
 
