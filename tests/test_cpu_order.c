@@ -8,6 +8,22 @@
     "ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %c, [c]; ld.param.u64 %d, [d];\n"
 #define POLL(load, address, until) "again: " load " %v, [" address "]; setp." until ".u32 %p, %v, 0; @%p bra again;\n"
 
+/* CTA 1 of a pair copies 16 bytes from a into both after `issuer`; CTA 0 has done `other` by then; [b + 4 rank] = word
+ */
+#define SHARES(name, issuer, other)                                                                                    \
+    KERNEL(name)                                                                                                       \
+    ".reqnctapercluster 2\n" LOADS                                                                                     \
+    ".shared .align 16 .b8 tile[16]; .shared .align 8 .b64 bar; .reg .b16 %h; mov.b16 %h, 3;\n"                        \
+    "mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; mov.u32 %x, bar; mov.u32 %y, tile; mov.u32 %z, %cluster_ctarank;\n"    \
+    "@%p mbarrier.init.shared.b64 [%x], 1; @%p mbarrier.arrive.expect_tx.shared.b64 _, [%x], 16;\n"                    \
+    "@%p fence.mbarrier_init.release.cluster; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"         \
+    "setp.ne.u32 %p, %z, 1; @%p bra other; " issuer                                                                    \
+    " setp.ne.u32 %p, %t, 0; @%p bra lands; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"         \
+    ".multicast::cluster [%y], [%a], 16, [%x], %h; bra lands; other: " other                                           \
+    "\nlands: mbarrier.try_wait.parity.shared.b64 %p, [%x], 0; @!%p bra lands; griddepcontrol.wait;\n"                 \
+    "ld.shared.u32 %v, [%y]; mad.wide.u32 %b, %z, 4, %b; st.global.u32 [%b], %v;\n"                                    \
+    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret; }\n"
+
 static const char kernels[] = PTX_HEAD KERNEL("first") LOADS "griddepcontrol.launch_dependents;\n" POLL(
     "ld.relaxed.sys.global.u32", "%a", "eq") "st.global.u32 [%b], 1; ret; }\n" KERNEL("second") LOADS
     "st.relaxed.sys.global.u32 [%a], 1; griddepcontrol.wait; ld.global.u32 %v, [%b];\n"
@@ -18,8 +34,9 @@ static const char kernels[] = PTX_HEAD KERNEL("first") LOADS "griddepcontrol.lau
     "again: sub.u32 %t, %t, 1; setp.ne.u32 %p, %t, 0; @%p bra again;\n"
     "st.global.u32 [%a], %v; ret; }\n"
     /* [b] = [a] */
-    KERNEL("waits_copies") LOADS "griddepcontrol.wait; griddepcontrol.launch_dependents; ld.global.u32 %v, [%a]; "
-                                 "st.global.u32 [%b], %v; ret; }\n" KERNEL("copies") LOADS
+    SHARES("issuer_waits", "griddepcontrol.wait;", "") SHARES("other_waits", "", "griddepcontrol.wait;")
+        KERNEL("waits_copies") LOADS "griddepcontrol.wait; griddepcontrol.launch_dependents; ld.global.u32 %v, [%a]; "
+                                     "st.global.u32 [%b], %v; ret; }\n" KERNEL("copies") LOADS
     "griddepcontrol.launch_dependents; ld.global.u32 %v, [%a]; st.global.u32 [%b], %v; ret; }\n" KERNEL("waits") LOADS
     "griddepcontrol.wait; griddepcontrol.launch_dependents; ret; }\n" KERNEL("goes_on") LOADS
     "griddepcontrol.launch_dependents; ret; }\n"
@@ -110,6 +127,33 @@ START_TEST(wait_sees_what_the_predecessor_wrote_and_its_absence_does_not) {
         early += run_pair(seed, "copies", true) != 5;
     }
     ck_assert_uint_gt(early, 5);
+}
+END_TEST
+
+/* What a pair says of a word that the kernel before it wrote and one of its CTAs copied into both; 0: it was stopped.
+ */
+static uint32_t run_shared(uint64_t seed, const char *second) {
+    machine_with(adverse(1, 4, seed));
+    cu_stream stream = new_stream();
+    cu_ptr at = words(8, 0);
+    launch(function_on(0, kernels, "slow"), 1, 32, stream, false, at, 5, 400, 0);
+    launch(function_on(0, kernels, second), 2, 32, stream, true, at, at + 16, 0, 0);
+    if (cpu_stream_synchronize(stream) != 0) {
+        ck_assert_msg(strstr(dcpkcpu_report(), "griddepcontrol.wait") != NULL, "%s %d: %s", second, (int)seed,
+                      dcpkcpu_report());
+        return 0;
+    }
+    ck_assert_uint_eq(word_at(at + 16), word_at(at + 20));
+    return word_at(at + 16);
+}
+
+START_TEST(a_multicast_copy_reads_as_the_cta_that_began_it) {
+    unsigned early = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        ck_assert_msg(run_shared(seed, "issuer_waits") == 5, "seed %d: %s", (int)seed, dcpkcpu_report());
+        early += run_shared(seed, "other_waits") != 5;
+    }
+    ck_assert_uint_gt(early, 10);
 }
 END_TEST
 
@@ -372,6 +416,7 @@ int main(void) {
     TCase *tcase = tcase_create("order");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_dependent_runs_beside_its_predecessor_once_that_lets_it);
+    tcase_add_test(tcase, a_multicast_copy_reads_as_the_cta_that_began_it);
     tcase_add_test(tcase, without_the_attribute_nothing_overtakes);
     tcase_add_test(tcase, wait_sees_what_the_predecessor_wrote_and_its_absence_does_not);
     tcase_add_test(tcase, wait_reaches_over_a_kernel_only_if_that_waited_too);
