@@ -18,7 +18,8 @@ function attend_value.open(a)
 end
 
 -- Where rows of the CTA end at different keys (q > 1), a tile that reaches past the least bound holds keys that some row does not see:
--- their NaN bytes of V become 0 in the stage. A row that sees such a key has a NaN score, so it loses nothing. After the scores.
+-- their NaN bytes of V become 0 in the stage. A row that sees such a key has a NaN score, so it loses nothing. By those who loaded the tile, after
+-- all have scored it.
 function attend_value.clean(a)
   if spec.q == 1 then return end
   local clean = label "stage_clean"
@@ -28,17 +29,18 @@ function attend_value.clean(a)
 |   setp.le.u32    $(stop), $(past), $(a.least);
 | @$(stop) bra     $(clean);
 |   add.u32        $(at), $(a.stage), $(a.place);
-    for i = 0, 7 do
-|   ld.shared.v4.u32 {$(w[0]), $(w[1]), $(w[2]), $(w[3])}, [$(at)+$(64 * i)];
+    for i = 0, 8 * shape.passes - 1 do
+      local from = 64 * (i % 8) + 8 * shape.loaders * shape.PITCH * (i // 8)
+|   ld.shared.v4.u32 {$(w[0]), $(w[1]), $(w[2]), $(w[3])}, [$(at)+$(from)];
       for n = 0, 3 do fp8.without_nan(w[n]) end
-|   st.shared.v4.u32 [$(at)+$(64 * i)], {$(w[0]), $(w[1]), $(w[2]), $(w[3])};
+|   st.shared.v4.u32 [$(at)+$(from)], {$(w[0]), $(w[1]), $(w[2]), $(w[3])};
     end
   end)
 | $(clean):
 end
 
 -- acc := acc * factor; most tiles move no maximum, and a warp with none to move skips it.
-local function rescale(a, factor)
+function attend_value.rescale(a, factor)
   local same = label "same_maxima"
   scope(function()
     local moved, any = pred "moved", pred "any"
@@ -58,7 +60,7 @@ end
 -- acc := acc * factor + P V over the tile's 64 keys. acc[32 block + 4 j + ...]: tile j = 2 u + e holds latents 16 u + 2 n + e of the
 -- warp's 64, n the column of the mma: the transposed 16-bit elements of ldmatrix are pairs of neighbouring latents.
 function attend_value.products(a, factor)
-  rescale(a, factor)
+  attend_value.rescale(a, factor)
   scope(function()
     local at, p, v = b32 "at", b32("p", 8 * shape.blocks), b32("v", 4)
 |   add.u32        $(at), $(a.stage), $(a.value_at);

@@ -39,6 +39,17 @@ local function step(a, stage)
   end)
 end
 
+local function next_tile(a, again)
+  step(a, a.stage)
+  scope(function()
+    local more = pred "more_"
+|   xor.b32        $(a.turn), $(a.turn), 1;
+|   add.u32        $(a.first), $(a.first), 1;
+|   setp.lt.u32    $(more), $(a.first), $(a.last);
+| @$(more) bra     $(again);
+  end)
+end
+
 -- Loads of tile `tile` leave for the next stage, if the split has it, and pages of the one after it are asked for.
 local function ask(a, tile, stage)
   local none = label "no_tile"
@@ -83,11 +94,7 @@ local function score_tiles(a, b)
 |   setp.eq.u32    $(earlier), 0, 0;
   end)
   barrier(a, "arrive", FULL)
-  step(a, a.stage)
-|   xor.b32        $(a.turn), $(a.turn), 1;
-|   add.u32        $(a.first), $(a.first), 1;
-|   setp.lt.u32    $(more), $(a.first), $(a.last);
-| @$(more) bra     $(again);
+  next_tile(a, again)
 | $(done):
   wide_score.ends(a)
 end
@@ -126,11 +133,7 @@ local function value_tiles(a)
     barrier(a, "arrive", FREE)
   end)
 | $(none):
-  step(a, a.stage)
-|   xor.b32        $(a.turn), $(a.turn), 1;
-|   add.u32        $(a.first), $(a.first), 1;
-|   setp.lt.u32    $(more), $(a.first), $(a.last);
-| @$(more) bra     $(again);
+  next_tile(a, again)
 | $(done):
 end
 

@@ -3,6 +3,7 @@
 local shape = include "lib/attend_shape"
 local row_max = include "lib/row_max"
 local fp8 = include "lib/fp8"
+local attend_value = include "lib/attend_value"
 local wide_score = {}
 local OWN, TILES, STEPS = shape.own, shape.keys // 8, 18
 local ROWS = 2 * OWN                                    -- a lane's
@@ -207,26 +208,6 @@ local function maxima(a, s, factor)
   end)
 end
 
--- lib/attend_value's rule for NaN bytes of V that only some rows see. After maxima's barrier: nobody scores these keys any more.
-local function clean(a)
-  if spec.q == 1 then return end
-  local done = label "stage_clean"
-  scope(function()
-    local past, stop, at, w = b32 "past", pred "stop", b32 "at", b32("w", 4)
-|   mad.lo.u32     $(past), $(a.first), $(shape.TILE), $(shape.TILE);
-|   setp.le.u32    $(stop), $(past), $(a.least);
-| @$(stop) bra     $(done);
-|   add.u32        $(at), $(a.stage), $(a.place);
-    for i = 0, 8 * shape.passes - 1 do
-      local from = 64 * (i % 8) + 8 * shape.loaders * shape.PITCH * (i // 8)
-|   ld.shared.v4.u32 {$(w[0]), $(w[1]), $(w[2]), $(w[3])}, [$(at)+$(from)];
-      for n = 0, 3 do fp8.without_nan(w[n]) end
-|   st.shared.v4.u32 [$(at)+$(from)], {$(w[0]), $(w[1]), $(w[2]), $(w[3])};
-    end
-  end)
-| $(done):
-end
-
 -- P -> shared as F16 of its e4m3 rounding; sum += the unrounded P.
 local function weights(a, s, factor)
   scope(function()
@@ -264,7 +245,7 @@ function wide_score.tile(a, scored)
     scored()
     scale_and_mask(a, s)
     maxima(a, s, factor)
-    clean(a)
+    attend_value.clean(a)                               -- after maxima's barrier
     weights(a, s, factor)
 |   mad.lo.u32     $(at), $(a.turn), $(4 * shape.rows), $(a.row_at);
     for i = 0, ROWS - 1 do

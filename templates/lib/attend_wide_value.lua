@@ -2,6 +2,7 @@
 -- 32 latents at a time: 16 sums of P's fragments, 8 of V's, beside 32 sums a block.
 local shape = include "lib/attend_shape"
 local fp8 = include "lib/fp8"
+local attend_value = include "lib/attend_value"
 local wide_value = {}
 local PAUSE = 32                                        -- keys of a tile multiplied while the next one is scored
 
@@ -24,28 +25,17 @@ function wide_value.open(a)
   end
 end
 
--- acc := acc * factor of its row; most tiles move no maximum, and a warp with none to move skips it.
+-- acc := acc * factor of its row.
 local function rescale(a)
-  local same = label "same_maxima"
   scope(function()
-    local factor, at, moved, any = f32("factor", 2 * shape.blocks), b32 "at", pred "moved", pred "any"
+    local factor, at = f32("factor", 2 * shape.blocks), b32 "at"
 |   mad.lo.u32     $(at), $(a.turn), $(4 * shape.rows), $(a.memory);
 |   mad.lo.u32     $(at), $(a.group), 4, $(at);
     for i = 0, 2 * shape.blocks - 1 do
 |   ld.shared.f32  $(factor[i]), [$(at)+$(shape.FACTORS + 32 * i)];
-      if i == 0 then
-|   setp.neu.f32   $(moved), $(factor[i]), 0f3F800000;
-      else
-|   setp.neu.or.f32 $(moved), $(factor[i]), 0f3F800000, $(moved);
-      end
     end
-|   vote.sync.any.pred $(any), $(moved), 0xffffffff;
-| @!$(any) bra     $(same);
-    for i = 0, 32 * shape.blocks - 1 do
-|   mul.rn.f32     $(a.acc[i]), $(a.acc[i]), $(factor[2 * (i // 32) + i % 4 // 2]);
-    end
+    attend_value.rescale(a, factor)
   end)
-| $(same):
 end
 
 -- f[4 i + 2 k + e]: keys 8 k + 2 quarter, + 1 of latent 16 (2 pair + i) + 2 group + e: the transposed 16-bit elements of ldmatrix are pairs
