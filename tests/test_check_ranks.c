@@ -268,13 +268,14 @@ END_TEST
             "printf '#!/bin/sh\\necho $$ >%%s/pid\\nexec sleep 60\\n' $here >$fake/$p; chmod +x $fake/$p; done; "
 
 START_TEST(what_ends_a_script_ends_its_program) {
-    static const char *const scripts[] = {"check_gpu", "bench_gpu"};
+    static const char *const scripts[] = {"check_gpu $fake 2 cpu", "bench_gpu $fake 2 cpu",
+                                          "run_all --one $here $fake/tests/check_ranks"};
     static const char *const signals[] = {"TERM", "HUP"};
-    sh(SLEEPERS "tests/%s $fake 2 cpu & script=$!; "
+    sh(SLEEPERS "tests/%s & script=$!; "
                 "for i in $(seq 100); do [ -s $here/pid ] && break; sleep 0.1; done; read pid <$here/pid; "
                 "kill -%s $script; wait $script; echo code $?; kill -0 $pid 2>/dev/null && kill $pid && echo left",
-       scripts[_i % 2], signals[_i / 2]);
-    expect_in(last.out, _i / 2 ? "code 129" : "code 143");
+       scripts[_i % 3], signals[_i / 3]);
+    expect_in(last.out, _i / 3 ? "code 129" : "code 143");
     ck_assert_ptr_null(strstr(last.out, "left"));
 }
 END_TEST
@@ -333,7 +334,7 @@ int main(void) {
     tcase_add_test(tests, fewer_gpus_than_ranks_are_refused_with_what_else_there_is);
     tcase_add_loop_test(tests, wrong_words_are_refused_before_anything_runs, 0, sizeof bad / sizeof *bad);
     tcase_add_loop_test(tests, the_scripts_refuse_wrong_words, 0, WORDS_CASES);
-    tcase_add_loop_test(tests, what_ends_a_script_ends_its_program, 0, 4);
+    tcase_add_loop_test(tests, what_ends_a_script_ends_its_program, 0, 6);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
