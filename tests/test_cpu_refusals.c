@@ -112,6 +112,8 @@ static const struct refusal directives[] = {
     {".func { ret; }\n", "4: the name of a function is expected behind .func"},
     {".func g() { call h; }\n.func h() { call g; }\n.entry f() { call g; }\n",
      "5: `call g;`: `g` calls itself: recursion is not supported"},
+    {".func g() { ret; }\n.func g() { ret; }\n.entry f() { call g; }\n", "5: function `g` has two bodies"},
+    {".const .b8 a[60000];\n.const .b8 b[6000];\n", "5: constant variables of more than 64 KiB"},
     {".entry f() { ret; }\n.func g(.reg .b32 a)\n{ { ret;\n}\n",
      "5: `}` is missing at the end of the function that begins here"},
     {".func g(.param .b64 a) { ret; }\n.entry f() {\ncall g; }\n", "6: `call g;`: `g` has 1 argument, not 0"},
@@ -303,6 +305,10 @@ static const struct refusal statements[] = {
 
 /* What the assembler refuses, too: modifiers, constants and addresses that do not go together. */
 static const struct refusal combinations[] = {
+    {"xor.b32 r, s, 1.5;\n", "6: @ operand 3 does not suit the instruction's type: a 32-bit value is expected"},
+    {"selp.f32 x, 5, x, p;\n", "6: @ operand 2 does not suit the instruction's type: a 32-bit value is expected"},
+    {"slct.f64.s32 z, z, 5, r;\n", "6: @ operand 3 does not suit the instruction's type: a 64-bit value is expected"},
+    {"mov.f64 z, 1e400;\n", "6: float constant beyond the range of f64"},
     {"add.u32 r, _, s;\n", "6: @ operand 2: `_` stands for a register that is written"},
     {"cvt.f32.f32 x, _;\n", "6: @ operand 2: `_` stands for a register that is written"},
     {"st.global.u32 [d], _;\n", "6: @ operand 2: `_` stands for a register that is written"},

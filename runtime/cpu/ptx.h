@@ -192,6 +192,7 @@ struct loader {
     u64 module_shared_bytes;
     const struct shared_name *module_shared; /* names of those */
     unsigned dynamic_align;                  /* of .extern .shared arrays, 0 none */
+    u64 constant_bytes;                      /* of .const variables so far */
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */

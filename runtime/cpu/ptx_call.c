@@ -67,6 +67,12 @@ static void pass_list(struct loader *l) {
     }
 }
 
+static struct device_function *function_named(const struct loader *l, struct text name) {
+    for (struct device_function *f = l->callees; f; f = f->next)
+        if (text_same(f->name, name)) return f;
+    return NULL;
+}
+
 static void add_function(struct loader *l, const char *at, u32 line) {
     struct device_function *f = load_take(l, sizeof *f);
     f->at = at;
@@ -75,6 +81,8 @@ static void add_function(struct loader *l, const char *at, u32 line) {
     pass_list(l);
     f->name = l->token.text;
     if (l->token.kind != T_NAME) load_fail(l, l->token.line, "the name of a function is expected behind .func");
+    if (function_named(l, f->name))
+        load_fail(l, l->token.line, "function `%.*s` has two bodies", (int)f->name.length, f->name.at);
     f->next = l->callees;
     l->callees = f;
 }
@@ -108,12 +116,6 @@ void parse_device_function(struct loader *l) {
     if (!ends)
         load_fail(l, l->token.line, "`%c` is missing at the end of the function that begins here", body ? '}' : ';');
     move_to(l, at, line);
-}
-
-static struct device_function *function_named(const struct loader *l, struct text name) {
-    for (struct device_function *f = l->callees; f; f = f->next)
-        if (text_same(f->name, name)) return f;
-    return NULL;
 }
 
 bool function_known(const struct loader *l, struct text name) {

@@ -104,12 +104,14 @@ static bool special_fits(unsigned special, unsigned bits) {
     return bits == own || (bits == 16 && special <= S_nctaid_z) || (bits == 32 && (special == S_gridid || own == 1));
 }
 
-/* A float constant where mov, selp and atom move bits, of another width than theirs; or where they move integers. */
+/* A float constant among bits of another width than its own; or, of mov, selp and atom, among integers. */
 static bool bits_mismatch(const struct insn *insn, const struct operand *o, unsigned bits) {
     struct text type = insn->modifiers[insn->modifier_count - 1];
-    if (!text_is(insn->modifiers[0], "mov") && !text_is(insn->modifiers[0], "selp") &&
-        !text_is(insn->modifiers[0], "atom"))
-        return false;
+    static const char *const names[] = {"mov", "selp", "atom", "not", "and", "or", "xor"};
+    bool moves = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        moves |= text_is(insn->modifiers[0], names[i]);
+    if (!moves) return false;
     return type.at[0] == 'u' || type.at[0] == 's' ||
            (type.at[0] == 'b' && !text_is(type, "bf16") && bits != (o->kind == O_F32 ? 32u : 64u));
 }
@@ -139,6 +141,12 @@ static bool places_fit(const struct insn *insn, char *why, size_t capacity) {
         }
     }
     return true;
+}
+
+/* An integer constant where selp and slct move floats. */
+static bool selects_floats(const struct insn *insn, char letter) {
+    bool selp = text_is(insn->modifiers[0], "selp"), slct = text_is(insn->modifiers[0], "slct");
+    return (selp || slct) && (letter == 'W' || letter == 'L') && last_modifier(insn, slct).at[0] == 'f';
 }
 
 static bool packed_halves(const struct insn *insn, char letter) {
@@ -172,7 +180,10 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
             return v.kind == REG_BITS || (v.kind == REG_INT ? letters[i].integer : letters[i].floating) ? NULL : want;
         }
         case O_INTEGER:
-            return (letters[i].integer && !packed_halves(insn, letter)) || letter == 'p' ? NULL : want;
+            return (letters[i].integer && !packed_halves(insn, letter) && !selects_floats(insn, letter)) ||
+                           letter == 'p'
+                       ? NULL
+                       : want;
         case O_F32:
         case O_F64:
             if (bits_mismatch(insn, o, letters[i].bits)) return want;
