@@ -90,6 +90,8 @@ static dcpk_status with_limits(const struct dcpk_module *module, const dcpk_modu
         "; %u bytes of dynamic shared memory; a CTA has at most %d bytes, the kernel's own among them, and "
         "1024 threads",
         options->dynamic_shared, bytes);
+    if ((uint64_t)options->grid[0] * options->grid[1] * options->grid[2] > INT32_MAX)
+        dcpk_error_append(error, "; the CPU device runs at most %d CTAs a grid", INT32_MAX);
     return status;
 }
 

@@ -78,6 +78,18 @@ static const struct litmus litmuses[] = {
      "..1.20",
      0,
      0},
+    /* nothing comes between an atomic and what it has read */
+    {"a store behind what a compare that failed has read",
+     {"atom.relaxed.$S.global.cas.b32 u, [X], 0, 1; " ST("X", "2"), "atom.relaxed.$S.global.cas.b32 u, [X], 5, 6;"},
+     "..1.1",
+     0,
+     0},
+    {"a store behind what an exchange has read",
+     {ST("X", "1") ST("X", "2"), "mov.u32 t, 3; atom.relaxed.$S.global.exch.b32 u, [X], t;"},
+     "..1.3",
+     0,
+     0},
+    {"a store and an atomic", {ST("X", "2"), "atom.relaxed.$S.global.add.u32 u, [X], 1;"}, "..0.1", 0, 0},
     /* store buffering */
     {"SB", {ST("X", "1") LD("u", "Y"), ST("Y", "1") LD("u", "X")}, "0.0.", EVERYWHERE, 0},
     {"SB release, acquire", {REL("X", "1") ACQ("u", "Y"), REL("Y", "1") ACQ("u", "X")}, "0.0.", EVERYWHERE, 0},

@@ -209,16 +209,23 @@ START_TEST(a_wrong_access_is_a_fault_with_line_thread_and_address) {
         {"mov.u64 A, 0; atom.global.add.u32 u, [A], 1;", 700, {"address 0x0"}},
         {"atom.global.add.u32 u, [A+1], 1;", 716, {"aligned to the 4 bytes"}},
         {"mov.u64 A, box; cvta.shared.u64 A, A; add.u64 A, A, 400; ld.u32 u, [A];", 700, {"shared address 0x590"}},
+        {"mov.u64 A, table; st.global.u32 [A+32], t;",
+         700,
+         {"0 bytes past the end of allocation #", " (variable table) ["}},
+        {"mov.u64 A, sizes; ld.const.u32 u, [A+20];",
+         700,
+         {"4 bytes past the end of allocation #", " (variable sizes) ["}},
     };
     char *text = NULL;
-    ck_assert_int_ge(
-        asprintf(&text,
-                 PTX_HEAD ".visible .entry wrong(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) {\n.reg "
-                          ".b32 t, u; .reg .b16 v; .reg .b64 A; .reg .pred p; .shared .align 16 .b32 box[16];\n"
-                          "mov.u32 t, %%tid.x; ld.param.u64 A, [a]; mov.u32 u, %%ctaid.x; setp.eq.u32 p, u, 0; @p "
-                          "exit;\n%s\nret; }\n",
-                 rows[_i].snippet),
-        0);
+    ck_assert_int_ge(asprintf(&text,
+                              PTX_HEAD
+                              ".global .b32 table[8]; .const .b32 sizes[4]; .visible .entry wrong(.param .u64 a, "
+                              ".param .u64 b, .param .u64 c, .param .u64 d) {\n.reg "
+                              ".b32 t, u; .reg .b16 v; .reg .b64 A; .reg .pred p; .shared .align 16 .b32 box[16];\n"
+                              "mov.u32 t, %%tid.x; ld.param.u64 A, [a]; mov.u32 u, %%ctaid.x; setp.eq.u32 p, u, 0; @p "
+                              "exit;\n%s\nret; }\n",
+                              rows[_i].snippet),
+                     0);
     machine_with(fair(1, 1));
     launch(function_of_text(text, "wrong"), 2, 32, NULL, false, words(64, 0), 0, 0, 0);
     GIVES(rows[_i].result, cpu_ctx_synchronize());
@@ -241,7 +248,7 @@ int main(void) {
     tcase_add_test(tcase, f32_atomics_flush_in_global_memory_only);
     tcase_add_test(tcase, multicast_stores_and_fences_are_accepted);
     tcase_add_test(tcase, timers_go_forward_and_special_registers_know_their_place);
-    tcase_add_loop_test(tcase, a_wrong_access_is_a_fault_with_line_thread_and_address, 0, 11);
+    tcase_add_loop_test(tcase, a_wrong_access_is_a_fault_with_line_thread_and_address, 0, 13);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
 }

@@ -245,6 +245,8 @@ START_TEST(what_the_device_refuses_is_said_with_the_line_of_the_ptx) {
     expect_failure(1, "polls");
     sh("$dcpk exec k.ptx --entry nothing --shared 232449"); /* an H200's CTA has 227 KiB */
     expect_failure(1, "232449 bytes of dynamic shared memory; a CTA has at most 232448 bytes");
+    sh("$dcpk exec k.ptx --entry nothing --grid 65536,32768"); /* 2^31 */
+    expect_failure(1, "; the CPU device runs at most 2147483647 CTAs a grid");
     sh("$dcpk exec k.ptx --entry nothing --shared 232448");
     expect_code(0);
     sh("sed 's/[.]entry nothing {/& .shared .b8 own[200000];/' k.ptx >own.ptx; $dcpk exec own.ptx --entry nothing "

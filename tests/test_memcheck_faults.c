@@ -77,6 +77,10 @@ static const struct memcheck_case fine[] = {
     {"words of lanes that leave, whose warp comes to the named barrier", .threads = 96,
      .body = "st.shared.u32 [c], t; setp.lt.u32 q, l, 16; @!q exit; setp.lt.u32 q, t, 64; @!q bra OUT; bar.sync 1, 64; "
              "setp.eq.u32 q, t, 0; @q ld.shared.u32 v, [s+252]; OUT:"},
+    {"words of lanes and of a warp that leave, before an arrival and behind it", .threads = 64,
+     .body = "st.shared.u32 [c], t; setp.eq.u32 q, t, 5; @q exit; setp.lt.u32 q, t, 32; @!q bra READ; "
+             "barrier.arrive 1, 64; st.shared.u32 [c+256], t; bra OUT; READ: barrier.sync 1, 64; "
+             "ld.shared.u32 v, [c+-128]; bar.sync 0; ld.shared.u32 v, [c+128]; OUT:"},
     {"atomics on a word that was stored before the barrier", .threads = 64,
      .body = "@p st.shared.u32 [s], 0; @p st.volatile.shared.u32 [s], 1; bar.sync 0; atom.shared.add.u32 v, [s], 1; "
              "bar.sync 0; ld.shared.u32 v, [s]; bar.sync 0; atom.shared.add.u32 v, [s], 1;"},
@@ -116,6 +120,16 @@ static const struct memcheck_case wrong[] = {
     {"words of a warp that goes past the named barrier and leaves", .threads = 96, .kind = "shared race",
      .body = "st.shared.u32 [c], t; setp.lt.u32 q, t, 64; @!q bra OUT; bar.sync 1, 64; setp.lt.u32 q, t, 32; "
              "@q ld.shared.u32 v, [c+256]; @q st.global.u32 [C], v; OUT:"},
+    {"a store behind an arrival, by a warp that leaves before the barrier opens", .threads = 64, .kind = "shared race",
+     .body = "setp.lt.u32 q, t, 32; @!q bra READ; st.shared.u32 [c], t; bar.arrive 1, 64; st.shared.u32 [c], 99; "
+             "bra OUT; READ: bar.sync 1, 64; ld.shared.u32 v, [c+-128]; st.global.u32 [C], v; OUT:"},
+    {"a store behind an arrival at the cluster's barrier, by a block that leaves", .blocks = 2, .cluster = 2,
+     .kind = "shared race",
+     .body = "@p st.shared.u32 [s+4], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; "
+             "mov.u32 v, %cluster_ctarank; setp.eq.u32 q, v, 0; @!q bra READ; mapa.shared::cluster.u32 u, s, 1; "
+             "barrier.cluster.arrive.aligned; @p st.shared::cluster.u32 [u+4], 7; bra OUT; "
+             "READ: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ld.shared.u32 v, [s+4]; "
+             "st.global.u32 [C], v; OUT:"},
     {"a register never written that selp chooses", .threads = 32, .kind = "uninitialised register: v is read",
      .body = "setp.lt.u32 q, t, 32; selp.u32 w, v, 7, q; st.global.u32 [C], w;"},
 };

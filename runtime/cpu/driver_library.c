@@ -5,6 +5,7 @@
 #include "runtime/cpu/driver.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -260,6 +261,7 @@ bool library_load_variables(struct world *world, struct library *library, struct
             free(addresses);
             return false;
         }
+        snprintf(mapping->name, sizeof mapping->name, "%s", variable->name);
         memset(mapping->home, 0, mapping->bytes);
         if (variable->initial) memcpy(mapping->home, variable->initial, variable->initial_bytes);
         written_put(mapping->backing, mapping->home, mapping->bytes, true);

@@ -28,6 +28,7 @@ struct ordering { /* of a cluster */
     struct clocks **offer; /* of a warp: what it knew at its last fence; NULL: none */
     bool *asked;           /* of a warp: it has loaded with an order that a fence makes an acquire */
     struct clocks **gone;  /* of a warp: what its lanes that have exited brought; NULL: none has */
+    bool *came;            /* of a warp: it has arrived in this phase of barrier.cluster */
     struct clocks *released, *spare;
     struct clocks *cluster_gate, *cluster_open; /* of barrier.cluster: this phase, the last one */
 };
@@ -107,7 +108,8 @@ void check_exit(struct exec *x, u32 m);
 void check_meet(struct exec *x, u32 members);          /* bar.warp.sync */
 void check_arrive(struct exec *x, u32 barrier, u32 m); /* at a barrier of the CTA */
 /* It opens for the warps that wait there. Threads that have exited are behind it where it is everybody's, not given a
- * count, and those of warps that have come; a warp that went past it and exited is not. */
+ * count, and those that had when their warp came; a warp that went past it, or arrived and went on, and exited is not.
+ */
 void check_open(struct cta *cta, u32 barrier, u32 warps, bool everybody);
 void check_gate_arrive(struct exec *x, u32 m, struct clocks **arriving);
 void check_gate_over(struct exec *x, struct mbarrier *b); /* its phase is complete */

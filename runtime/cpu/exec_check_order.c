@@ -126,8 +126,9 @@ struct ordering *order_new(u32 threads, u32 warps_of_cta, u32 threads_of_cta) {
     r->offer = calloc(warps, sizeof *r->offer);
     r->asked = calloc(warps, sizeof *r->asked);
     r->gone = calloc(warps, sizeof *r->gone);
+    r->came = calloc(warps, sizeof *r->came);
     struct clocks *nothing = take(r);
-    if (!r->know || !r->epoch || !r->offer || !r->asked || !r->gone || !nothing) {
+    if (!r->know || !r->epoch || !r->offer || !r->asked || !r->gone || !r->came || !nothing) {
         free(nothing);
         r->users = 1;
         order_leave(r);
@@ -170,6 +171,7 @@ void order_leave(struct ordering *r) {
     free(r->offer);
     free(r->asked);
     free(r->gone);
+    free(r->came);
     free(r);
 }
 
@@ -182,11 +184,9 @@ void check_exit(struct exec *x, u32 m) {
     FOR_LANES(l, m) r->gone[warp]->at[warp * WARP + l] = UINT32_MAX;
 }
 
-/* What the exited threads of these warps brought goes to *to. */
-static bool join_gone(struct ordering *r, u32 first, u32 count, u32 warps, struct clocks **to) {
-    for (u32 w = 0; w < count; w++)
-        if (warps >> w % WARP & 1 && r->gone[first + w] && !join(r, to, r->gone[first + w])) return false;
-    return true;
+/* What the threads of the warp that have exited brought goes to *to. */
+static bool join_gone(struct ordering *r, u32 warp, struct clocks **to) {
+    return !r->gone[warp] || join(r, to, r->gone[warp]);
 }
 
 void check_meet(struct exec *x, u32 members) {
@@ -201,7 +201,10 @@ void check_meet(struct exec *x, u32 members) {
 }
 
 void check_arrive(struct exec *x, u32 barrier, u32 m) {
-    publish(x->checker->order, warp_of(x), m, &x->checker->gates[barrier]);
+    struct ordering *r = x->checker->order;
+    u32 warp = warp_of(x);
+    publish(r, warp, m, &x->checker->gates[barrier]);
+    if (!r->blind) (void)join_gone(r, warp, &x->checker->gates[barrier]);
     x->checker->came[barrier] |= 1u << x->warp->index;
 }
 
@@ -209,9 +212,12 @@ void check_open(struct cta *cta, u32 barrier, u32 warps, bool everybody) {
     struct checker *c = checker_of(cta);
     struct ordering *r = c->order;
     struct clocks **gate = &c->gates[barrier];
-    const u32 came = everybody ? ALL_LANES : c->came[barrier];
+    const u32 came = c->came[barrier];
     c->came[barrier] = 0;
-    if (r->blind || !*gate || !join_gone(r, c->first / WARP, cta->warp_count, came, gate)) return;
+    if (r->blind || !*gate) return;
+    for (u32 w = 0; everybody && w < cta->warp_count;
+         w++) /* who has come brought it then, and may have gone on since */
+        if (!(came >> w & 1) && !join_gone(r, c->first / WARP + w, gate)) return;
     if (!own(r, gate)) return;
     find_floor(r, *gate);
     for (u32 w = 0; w < cta->warp_count; w++) {
@@ -270,7 +276,10 @@ void check_acquire(struct exec *x, const struct op *o, u32 m) {
 /* ---- barrier.cluster ---- */
 void check_cluster_arrive(struct exec *x) {
     struct ordering *r = x->checker->order;
-    publish(r, warp_of(x), x->live, &r->cluster_gate);
+    u32 warp = warp_of(x);
+    publish(r, warp, x->live, &r->cluster_gate);
+    if (!r->blind) (void)join_gone(r, warp, &r->cluster_gate);
+    r->came[warp] = true;
 }
 
 void check_cluster_open(struct cluster *cluster) {
@@ -280,7 +289,10 @@ void check_cluster_open(struct cluster *cluster) {
     struct checker *c = cta ? checker_of(cta) : NULL;
     if (!c || c->order->blind || !c->order->cluster_gate) return;
     struct ordering *r = c->order;
-    (void)join_gone(r, 0, r->threads / WARP, ALL_LANES, &r->cluster_gate);
+    for (u32 w = 0; w < r->threads / WARP; w++) {
+        if (!r->came[w]) (void)join_gone(r, w, &r->cluster_gate);
+        r->came[w] = false;
+    }
     (void)join(r, &r->cluster_open, r->cluster_gate);
     if (own(r, &r->cluster_open)) find_floor(r, r->cluster_open);
     drop(r, r->cluster_gate);

@@ -192,6 +192,7 @@ struct loader {
     u64 module_shared_bytes;
     const struct shared_name *module_shared; /* names of those */
     unsigned dynamic_align;                  /* of .extern .shared arrays, 0 none */
+    u64 constant_bytes;                      /* of .const variables so far */
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
@@ -306,6 +307,10 @@ void form_choose(struct loader *l, struct insn *insn);
 bool insn_has(const struct insn *insn, const char *modifier); /* without the dot */
 const char *operand_mismatch(const struct loader *l, const struct insn *insn, const struct operand *operand,
                              char letter);
+static inline struct text last_modifier(const struct insn *insn, unsigned from_end) {
+    return insn->modifier_count > from_end + 1 ? insn->modifiers[insn->modifier_count - 1 - from_end]
+                                               : (struct text){"", 0};
+}
 
 /* ptx_liveness.c: gives every register its slot. */
 void assign_slots(struct loader *l, struct function *f);

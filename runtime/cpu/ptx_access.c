@@ -3,7 +3,6 @@
 #include <runtime/cpu/ptx_access.h>
 
 enum effect {
-    EFFECT_NONE,
     EFFECT_SPACE,
     EFFECT_ORDER,
     EFFECT_SCOPE,
@@ -13,8 +12,12 @@ enum effect {
     EFFECT_NC,
     EFFECT_MMIO,
     EFFECT_NOFTZ,
+    EFFECT_L1,
+    EFFECT_L2,
+    EFFECT_PREFETCH,
     EFFECTS
 };
+enum { FRESH = 2 }; /* of EFFECT_CACHE: .cv reads memory itself; not 0: it does not go with .nc */
 enum {
     LOADS = VERB_LD | VERB_LDU,
     PLAIN = LOADS | VERB_ST | VERB_MULTI,
@@ -56,22 +59,22 @@ static const struct row {
             {"ca", EFFECT_CACHE, 0, LOADS},
             {"cg", EFFECT_CACHE, 0, LOADS | VERB_ST},
             {"cs", EFFECT_CACHE, 0, LOADS | VERB_ST},
-            {"cv", EFFECT_CACHE, 1, LOADS},
-            {"lu", EFFECT_CACHE, 0, LOADS},
+            {"cv", EFFECT_CACHE, FRESH, LOADS},
+            {"lu", EFFECT_CACHE, 1, LOADS},
             {"wb", EFFECT_CACHE, 0, VERB_ST},
             {"wt", EFFECT_CACHE, 0, VERB_ST},
             {"noftz", EFFECT_NOFTZ, 0, ATOMS},
-            {"L1::evict_normal", EFFECT_NONE, 0, HINTED},
-            {"L1::evict_unchanged", EFFECT_NONE, 0, HINTED},
-            {"L1::evict_first", EFFECT_NONE, 0, HINTED},
-            {"L1::evict_last", EFFECT_NONE, 0, HINTED},
-            {"L1::no_allocate", EFFECT_NONE, 0, HINTED},
-            {"L2::evict_normal", EFFECT_NONE, 0, HINTED},
-            {"L2::evict_first", EFFECT_NONE, 0, HINTED},
-            {"L2::evict_last", EFFECT_NONE, 0, HINTED},
-            {"L2::64B", EFFECT_NONE, 0, HINTED},
-            {"L2::128B", EFFECT_NONE, 0, HINTED},
-            {"L2::256B", EFFECT_NONE, 0, HINTED}};
+            {"L1::evict_normal", EFFECT_L1, 0, HINTED},
+            {"L1::evict_unchanged", EFFECT_L1, 0, HINTED},
+            {"L1::evict_first", EFFECT_L1, 0, HINTED},
+            {"L1::evict_last", EFFECT_L1, 0, HINTED},
+            {"L1::no_allocate", EFFECT_L1, 0, HINTED},
+            {"L2::evict_normal", EFFECT_L2, 0, HINTED},
+            {"L2::evict_first", EFFECT_L2, 0, HINTED},
+            {"L2::evict_last", EFFECT_L2, 0, HINTED},
+            {"L2::64B", EFFECT_PREFETCH, 0, LOADS},
+            {"L2::128B", EFFECT_PREFETCH, 0, LOADS},
+            {"L2::256B", EFFECT_PREFETCH, 0, LOADS}};
 
 /* The modifiers of an instruction, by what they set: the one of each effect; at NULL: there is none. */
 struct seen {
@@ -100,7 +103,7 @@ static bool take(struct loader *l, const struct insn *insn, enum verb verb, stru
     struct text opcode = insn->modifiers[0];
     if (!(row->verbs & verb))
         insn_fail(l, insn, "`.%.*s` does not go with `%.*s`", (int)m.length, m.at, (int)opcode.length, opcode.at);
-    if (row->effect != EFFECT_NONE && has(seen, row->effect)) apart(l, insn, m, seen->of[row->effect]);
+    if (has(seen, row->effect)) apart(l, insn, m, seen->of[row->effect]);
     seen->of[row->effect] = m;
     seen->value[row->effect] = row->value;
     return true;
@@ -119,6 +122,11 @@ static void check_order(struct loader *l, const struct insn *insn, const struct 
         (!strong || seen->value[EFFECT_ORDER] != ORDER_RELAXED || seen->value[EFFECT_SCOPE] != SCOPE_SYS))
         insn_fail(l, insn, "`.mmio` goes with .relaxed.sys alone");
     u8 space = has(seen, EFFECT_SPACE) ? seen->value[EFFECT_SPACE] : SPACE_GENERIC;
+    static const enum effect never[] = {EFFECT_COUNT, EFFECT_L1, EFFECT_L2, EFFECT_PREFETCH};
+    for (size_t i = 0; i < sizeof never / sizeof never[0] && has(seen, EFFECT_MMIO); i++)
+        if (has(seen, never[i])) apart(l, insn, seen->of[EFFECT_MMIO], seen->of[never[i]]);
+    if (has(seen, EFFECT_MMIO) && space != SPACE_GLOBAL && space != SPACE_GENERIC)
+        apart(l, insn, seen->of[EFFECT_MMIO], seen->of[EFFECT_SPACE]);
     if (!weak && has(seen, EFFECT_CACHE)) apart(l, insn, order, seen->of[EFFECT_CACHE]);
     if (!weak && (space == SPACE_LOCAL || space == SPACE_CONST || space == SPACE_PARAM))
         apart(l, insn, order, seen->of[EFFECT_SPACE]);
@@ -127,6 +135,20 @@ static void check_order(struct loader *l, const struct insn *insn, const struct 
     if (order.at) apart(l, insn, order, seen->of[EFFECT_NC]);
     if (has(seen, EFFECT_CACHE) && seen->value[EFFECT_CACHE])
         apart(l, insn, seen->of[EFFECT_CACHE], seen->of[EFFECT_NC]);
+}
+
+/* Hints about caches: of global memory, and of no access that says itself how it goes through them. */
+static void check_hints(struct loader *l, const struct insn *insn, const struct seen *seen) {
+    static const enum effect hints[] = {EFFECT_L1, EFFECT_L2, EFFECT_PREFETCH};
+    bool global = !has(seen, EFFECT_SPACE) || seen->value[EFFECT_SPACE] == SPACE_GLOBAL;
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
+        struct text hint = seen->of[hints[i]];
+        if (!hint.at) continue;
+        if (!global) apart(l, insn, hint, seen->of[EFFECT_SPACE]);
+        if (hints[i] != EFFECT_PREFETCH && has(seen, EFFECT_CACHE)) apart(l, insn, hint, seen->of[EFFECT_CACHE]);
+        if (hints[i] != EFFECT_PREFETCH && seen->value[EFFECT_ORDER] == ORDER_VOLATILE)
+            apart(l, insn, hint, seen->of[EFFECT_ORDER]);
+    }
 }
 
 struct access_mods access_mods(struct loader *l, const struct insn *insn, enum verb verb, unsigned first) {
@@ -141,11 +163,12 @@ struct access_mods access_mods(struct loader *l, const struct insn *insn, enum v
     if (insn->modifier_count < first + 1)
         insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
     if (verb & PLAIN) check_order(l, insn, &seen);
+    if (verb & HINTED) check_hints(l, insn, &seen);
     if (has(&seen, EFFECT_SPACE)) mods.space = seen.value[EFFECT_SPACE];
     if (has(&seen, EFFECT_ORDER)) mods.order = seen.value[EFFECT_ORDER];
     if (has(&seen, EFFECT_SCOPE)) mods.scope = seen.value[EFFECT_SCOPE];
     if (has(&seen, EFFECT_COUNT)) mods.count = seen.value[EFFECT_COUNT];
-    if (seen.value[EFFECT_CACHE] && mods.order == ORDER_WEAK) mods.order = ORDER_VOLATILE; /* .cv */
+    if (seen.value[EFFECT_CACHE] == FRESH && mods.order == ORDER_WEAK) mods.order = ORDER_VOLATILE; /* .cv */
     mods.policy = has(&seen, EFFECT_POLICY);
     mods.noftz = has(&seen, EFFECT_NOFTZ);
     mods.type = insn->modifiers[insn->modifier_count - 1];

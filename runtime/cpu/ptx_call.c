@@ -38,17 +38,16 @@ static const char *pass(const char *at, u32 *line) {
     return end;
 }
 
-/* Behind the declaration or the body that begins at `at`; *body: it was one. */
-static const char *pass_function(const char *at, u32 *line, bool *body) {
+/* Behind the declaration or the body that begins at `at`; *body: it was one; *ends: it has an end. */
+static const char *pass_function(const char *at, u32 *line, bool *body, bool *ends) {
     unsigned depth = 0;
-    *body = false;
-    while (*at) {
-        bool last = *at == ';' && depth == 0;
+    *body = *ends = false;
+    while (*at && !*ends) {
+        *ends = *at == ';' && depth == 0;
         depth += *at == '{';
         *body |= *at == '{';
-        if (*at == '}') last = depth-- <= 1;
+        if (*at == '}') *ends = depth-- <= 1;
         at = pass(at, line);
-        if (last) break;
     }
     return at;
 }
@@ -68,6 +67,12 @@ static void pass_list(struct loader *l) {
     }
 }
 
+static struct device_function *function_named(const struct loader *l, struct text name) {
+    for (struct device_function *f = l->callees; f; f = f->next)
+        if (text_same(f->name, name)) return f;
+    return NULL;
+}
+
 static void add_function(struct loader *l, const char *at, u32 line) {
     struct device_function *f = load_take(l, sizeof *f);
     f->at = at;
@@ -76,6 +81,8 @@ static void add_function(struct loader *l, const char *at, u32 line) {
     pass_list(l);
     f->name = l->token.text;
     if (l->token.kind != T_NAME) load_fail(l, l->token.line, "the name of a function is expected behind .func");
+    if (function_named(l, f->name))
+        load_fail(l, l->token.line, "function `%.*s` has two bodies", (int)f->name.length, f->name.at);
     f->next = l->callees;
     l->callees = f;
 }
@@ -89,9 +96,9 @@ void functions_find(struct loader *l) {
         depth += *at == '{';
         depth -= *at == '}' && depth > 0;
         if (depth == 0 && strncmp(at, ".func", 5) == 0 && strchr(" \t\r\n(/", at[5])) {
-            bool body;
+            bool body, ends;
             u32 begin = line;
-            const char *end = pass_function(at + 5, &line, &body);
+            const char *end = pass_function(at + 5, &line, &body, &ends);
             if (body) add_function(l, at + 5, begin);
             at = end;
         } else {
@@ -103,16 +110,12 @@ void functions_find(struct loader *l) {
 }
 
 void parse_device_function(struct loader *l) {
-    bool body;
+    bool body, ends;
     u32 line = l->token.line;
-    const char *at = pass_function(l->token.text.at, &line, &body);
+    const char *at = pass_function(l->token.text.at, &line, &body, &ends);
+    if (!ends)
+        load_fail(l, l->token.line, "`%c` is missing at the end of the function that begins here", body ? '}' : ';');
     move_to(l, at, line);
-}
-
-static struct device_function *function_named(const struct loader *l, struct text name) {
-    for (struct device_function *f = l->callees; f; f = f->next)
-        if (text_same(f->name, name)) return f;
-    return NULL;
 }
 
 bool function_known(const struct loader *l, struct text name) {

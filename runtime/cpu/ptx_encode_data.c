@@ -1,11 +1,6 @@
-/* ptx_encode_data.c - encoders of moves, selects, comparisons, conversions and carry chains. */
+/* ptx_encode_data.c - encoders of moves, selects, comparisons and carry chains. */
 #include <runtime/cpu/exec_ops.h>
 #include <runtime/cpu/ptx.h>
-
-static struct text last_modifier(const struct insn *insn, unsigned from_end) {
-    return insn->modifier_count > from_end + 1 ? insn->modifiers[insn->modifier_count - 1 - from_end]
-                                               : (struct text){"", 0};
-}
 
 /* The operand must suit the letter; its slot or constant. */
 static u32 checked(struct loader *l, const struct insn *insn, unsigned index, char letter, unsigned bits) {
@@ -30,7 +25,8 @@ static void encode_pack(struct loader *l, const struct insn *insn, struct op *op
     if (insn->operands[0].kind == O_VECTOR && pack)
         insn_fail(l, insn, "one side of a packing mov is a single register");
     unsigned each = bits / vector->count;
-    if (bits % vector->count || each < 8)
+    if (last_modifier(insn, 0).at[0] != 'b') insn_fail(l, insn, "a packing mov moves bits: .b16, .b32, .b64 or .b128");
+    if (bits % vector->count || each < 8 || (vector->count != 1 && vector->count != 2 && vector->count != 4))
         insn_fail(l, insn, "%u bits do not divide into %u elements", bits, vector->count);
     for (unsigned i = 0; i < vector->count; i++) {
         const struct operand *o = &vector->items[i];
@@ -57,7 +53,9 @@ static void encode_pack(struct loader *l, const struct insn *insn, struct op *op
 void encode_mov(struct loader *l, const struct insn *insn, struct op *op) {
     struct type type = type_named(last_modifier(insn, 0));
     want_operands(l, insn, 2, 2);
-    if (!type.valid || insn->modifier_count != 2 || type.bits < 16)
+    struct text name = last_modifier(insn, 0);
+    bool half = type.bits == 16 && type.kind == REG_FLOAT, packed = text_is(name, "f16x2") || text_is(name, "bf16x2");
+    if (!type.valid || insn->modifier_count != 2 || type.bits < 16 || half || packed)
         insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
     const struct operand *from = &insn->operands[1];
     if (insn->operands[0].kind == O_VECTOR || from->kind == O_VECTOR) {
@@ -69,7 +67,7 @@ void encode_mov(struct loader *l, const struct insn *insn, struct op *op) {
     op->d = checked(l, insn, 0, letter, type.bits);
     op->width = type.bits;
     if (from->kind == O_SPECIAL && special_rows[from->special].when == WHEN_READ) {
-        if (special_rows[from->special].bits != type.bits)
+        if (special_rows[from->special].bits != type.bits || type.kind == REG_FLOAT)
             insn_fail(l, insn, "`%s` has %u bits", special_rows[from->special].name, special_rows[from->special].bits);
         op->sub = from->special;
         op->run = op_special;
@@ -201,8 +199,9 @@ static op_fn *encode_compare(struct loader *l, const struct insn *insn, struct o
         known += combine != 0;
     }
     known += insn_has(insn, "ftz");
-    if (!c || !type.valid || type.bits < 16 || type.kind == REG_PRED || known != insn->modifier_count ||
-        !(is_float ? c->is_float : c->is_integer))
+    bool flushes = text_is(type_text, "f32") || text_is(type_text, "f16") || text_is(type_text, "f16x2");
+    if (!c || !type.valid || type.bits < 16 || type.bits > 64 || (insn_has(insn, "ftz") && !flushes) ||
+        type.kind == REG_PRED || known != insn->modifier_count || !(is_float ? c->is_float : c->is_integer))
         insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
     static const char *const unsigned_alone[] = {"lo", "ls", "hi", "hs"};
     for (size_t i = 0; i < 4; i++)
@@ -224,6 +223,9 @@ static op_fn *encode_compare(struct loader *l, const struct insn *insn, struct o
 
 void encode_setp(struct loader *l, const struct insn *insn, struct op *op) {
     op->run = encode_compare(l, insn, op, 0);
+    struct text type = last_modifier(insn, 0);
+    if (insn->operands[0].paired && (text_is(type, "f16") || text_is(type, "bf16")))
+        insn_fail(l, insn, "a comparison of .f16 or .bf16 gives one predicate");
     op->d = encode_predicate(l, insn, &insn->operands[0]);
     if (insn->operands[0].paired) op->extra = encode_predicate(l, insn, insn->operands[0].paired);
 }
@@ -246,7 +248,7 @@ void encode_set(struct loader *l, const struct insn *insn, struct op *op) {
         i++;
     bool named = text_is(to, results[i].name);
     bool known = named && (i < 3 || ((pairs || halves) && (i < 5 || text_same(to, from))));
-    if (!known || (pairs && (i == 2 || i == 3 || i == 4)))
+    if (!known || (halves && i == 2) || (pairs && (i == 2 || i == 3 || i == 4)))
         insn_fail(l, insn, "set gives .u32, .s32 or .f32 here, and of half-precision sources their own type");
     op->imm = (s64)(uintptr_t)encode_compare(l, insn, op, 1);
     op->d = checked(l, insn, 0, results[i].letter, results[i].letter == 'h' || results[i].letter == 'H' ? 16 : 32);
@@ -285,107 +287,4 @@ void encode_carry(struct loader *l, const struct insn *insn, struct op *op) {
     bool carry_in = text_is(insn->modifiers[0], "addc") || text_is(insn->modifiers[0], "subc") ||
                     text_is(insn->modifiers[0], "madc");
     op->kind = (u8)(carry_in | insn_has(insn, "cc") << 1 | (type.at[0] == 's') << 2);
-}
-
-/* ---- cvt ---- */
-static const struct number {
-    const char *name;
-    u8 kind, bits;
-    bool is_float;
-} numbers[] = {{"u8", N_U8, 8, false},         {"s8", N_S8, 8, false},        {"u16", N_U16, 16, false},
-               {"s16", N_S16, 16, false},      {"u32", N_U32, 32, false},     {"s32", N_S32, 32, false},
-               {"u64", N_U64, 64, false},      {"s64", N_S64, 64, false},     {"f16", N_F16, 16, true},
-               {"bf16", N_BF16, 16, true},     {"f32", N_F32, 32, true},      {"f64", N_F64, 64, true},
-               {"tf32", N_TF32, 32, true},     {"f16x2", N_F16X2, 32, true},  {"bf16x2", N_BF16X2, 32, true},
-               {"e4m3x2", N_E4M3X2, 16, true}, {"e5m2x2", N_E5M2X2, 16, true}};
-
-static const struct number *number_named(struct text name) {
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (text_is(name, numbers[i].name)) return &numbers[i];
-    return NULL;
-}
-
-/* Integers may sit in wider registers; floats fit exactly. Returns the register's bits. */
-static unsigned convertible(struct loader *l, const struct insn *insn, unsigned index, const struct number *n) {
-    const struct operand *o = &insn->operands[index];
-    if (o->kind != O_REG) {
-        if (index == 0 || (n->is_float && o->kind == O_INTEGER))
-            insn_fail(l, insn, "operand %u of a conversion is a register", index + 1);
-        return n->bits < 32 ? 32 : n->bits;
-    }
-    struct vreg v = l->function->vregs[o->reg];
-    bool packed = n->kind >= N_F16X2, fits = n->is_float ? v.bits == n->bits : v.bits >= n->bits && v.bits <= 64;
-    if (!fits || v.kind == REG_PRED || (v.kind == REG_FLOAT && (!n->is_float || packed || n->kind == N_TF32)) ||
-        (v.kind == REG_INT && n->is_float))
-        insn_fail(l, insn, "operand %u does not suit .%s", index + 1, n->name);
-    return v.bits;
-}
-
-static int plain_conversion(const struct number *to, const struct number *from, unsigned to_bits, unsigned from_bits,
-                            u32 flags) {
-    if (flags || to_bits != to->bits || from_bits != from->bits) return -1;
-    bool to_wide = to->kind == N_U64 || to->kind == N_S64, from_wide = from->kind == N_U64 || from->kind == N_S64;
-    bool to_word = to->kind == N_U32 || to->kind == N_S32, from_word = from->kind == N_U32 || from->kind == N_S32;
-    bool to_half = to->kind == N_U16 || to->kind == N_S16;
-    if (to_wide && from_word) return from->kind == N_U32 ? L_cvt_l_u32 : L_cvt_l_s32;
-    if (to_word && (from_word || from->kind == N_U16)) return L_mov_w;
-    if (to_word && from->kind == N_S16) return L_cvt_w_s16;
-    if (to_wide && from_wide) return L_mov_l;
-    if (to_word && from_wide) return L_cvt_w_l;
-    if (to_half && from_word) return L_cvt_h_w;
-    if (to->kind == N_F32 && from_word) return from->kind == N_S32 ? L_cvt_f32_s32 : L_cvt_f32_u32;
-    if (to->kind == N_F32 && from->kind == N_BF16) return L_cvt_f32_bf16;
-    if (to->kind == N_BF16 && from->kind == N_F32) return L_cvt_bf16_f32;
-    return -1;
-}
-
-void encode_cvt(struct loader *l, const struct insn *insn, struct op *op) {
-    static const char *const known[] = {"rn",  "rz",  "rm",  "rp",  "rna",       "rni", "rzi",
-                                        "rmi", "rpi", "ftz", "sat", "satfinite", "relu"};
-    const struct number *from = number_named(last_modifier(insn, 0)), *to = number_named(last_modifier(insn, 1));
-    bool fine = from && to && insn->modifier_count >= 3;
-    for (unsigned i = 1; fine && i + 2 < insn->modifier_count; i++) {
-        bool found = false;
-        for (size_t j = 0; j < sizeof known / sizeof known[0]; j++)
-            found |= text_is(insn->modifiers[i], known[j]);
-        fine = found;
-    }
-    bool pair = to && from && to->kind >= N_F16X2 && from->kind == N_F32;
-    bool halves = to && from &&
-                  ((to->kind >= N_E4M3X2 && from->kind == N_F16X2) || (to->kind == N_F16X2 && from->kind >= N_E4M3X2));
-    if (!fine || (!pair && !halves && (to->kind >= N_F16X2 || from->kind >= N_F16X2 || from->kind == N_TF32)) ||
-        (to->kind == N_TF32 && from->kind != N_F32))
-        insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
-    if (to->kind >= N_E4M3X2 && !(op->flags & F_SATFINITE)) insn_fail(l, insn, "conversions to FP8 need .satfinite");
-    want_operands(l, insn, pair ? 3 : 2, pair ? 3 : 2);
-    op->kind = from->kind;
-    op->sub = to->kind;
-    op->width = (u8)convertible(l, insn, 0, to);
-    op->bytes = (u8)convertible(l, insn, 1, from);
-    op->d = encode_operand(l, insn, &insn->operands[0], to->bits, false);
-    op->a = encode_operand(l, insn, &insn->operands[1], from->bits < 16 ? 16 : from->bits, false);
-    if (pair) {
-        convertible(l, insn, 2, from);
-        op->b = encode_operand(l, insn, &insn->operands[2], from->bits, false);
-        op->run = to->kind == N_BF16X2 && !op->flags                 ? lanes_best()[L_cvt_bf16x2_f32]
-                  : to->kind == N_E4M3X2 && op->flags == F_SATFINITE ? lanes_best()[L_cvt_e4m3x2_f32]
-                                                                     : op_cvt_pair;
-        return;
-    }
-    if (halves) {
-        op->run = from->kind == N_E4M3X2 && !op->flags ? lanes_best()[L_cvt_f16x2_e4m3x2] : op_cvt_unpair;
-        return;
-    }
-    bool integral = (op->flags & F_RINT) != 0,
-         rounds = integral || insn_has(insn, "rn") || (op->flags & (F_DIRECTED | F_RNA));
-    bool float_to_integer = from->is_float && !to->is_float, same = from->kind == to->kind;
-    bool narrows = to->is_float && (!from->is_float || to->bits < from->bits || to->kind == N_TF32 ||
-                                    (to->bits == from->bits && !same));
-    if ((float_to_integer && !integral) || (narrows && (!rounds || integral)))
-        insn_fail(l, insn, "this conversion needs a rounding: %s",
-                  float_to_integer ? ".rni .rzi .rmi .rpi" : ".rn .rz .rm .rp");
-    if (from->is_float && to->is_float && !narrows && !same && rounds)
-        insn_fail(l, insn, "a widening conversion takes no rounding");
-    int lane = plain_conversion(to, from, op->width, op->bytes, op->flags);
-    op->run = lane >= 0 ? lanes_best()[lane] : op_cvt;
 }

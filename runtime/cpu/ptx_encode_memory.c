@@ -255,6 +255,9 @@ void encode_prefetch(struct loader *l, const struct insn *insn, struct op *op) {
 void encode_policy(struct loader *l, const struct insn *insn, struct op *op) {
     const char *want = operand_mismatch(l, insn, &insn->operands[0], 'l');
     if (want || insn->operands[0].kind != O_REG) insn_fail(l, insn, "a 64-bit register for the policy is expected");
+    want_operands(l, insn, 1, 2);
+    want = insn->operand_count > 1 ? operand_mismatch(l, insn, &insn->operands[1], 'f') : NULL;
+    if (want) insn_fail(l, insn, "the fraction is an f32");
     op->d = encode_operand(l, insn, &insn->operands[0], 64, false);
     op->a = encode_constant(l, 0, 64);
     op->run = lanes_best()[L_mov_l];

@@ -104,14 +104,54 @@ static bool special_fits(unsigned special, unsigned bits) {
     return bits == own || (bits == 16 && special <= S_nctaid_z) || (bits == 32 && (special == S_gridid || own == 1));
 }
 
-/* A float constant where mov, selp and atom move bits, of another width than theirs; or where they move integers. */
+/* A float constant among bits of another width than its own; or, of mov, selp and atom, among integers. */
 static bool bits_mismatch(const struct insn *insn, const struct operand *o, unsigned bits) {
     struct text type = insn->modifiers[insn->modifier_count - 1];
-    if (!text_is(insn->modifiers[0], "mov") && !text_is(insn->modifiers[0], "selp") &&
-        !text_is(insn->modifiers[0], "atom"))
-        return false;
+    static const char *const names[] = {"mov", "selp", "atom", "not", "and", "or", "xor"};
+    bool moves = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        moves |= text_is(insn->modifiers[0], names[i]);
+    if (!moves) return false;
     return type.at[0] == 'u' || type.at[0] == 's' ||
            (type.at[0] == 'b' && !text_is(type, "bf16") && bits != (o->kind == O_F32 ? 32u : 64u));
+}
+
+/* What a row whose encoder checks the operands leaves to say of all of them: outputs are registers, `_` is one, `a|b`
+ * stands where there are two results. */
+static bool places_fit(const struct insn *insn, char *why, size_t capacity) {
+    struct text name = insn->modifiers[0];
+    bool pairs = text_is(name, "setp") || text_is(name, "shfl") || text_is(name, "elect") ||
+                 (text_is(name, "match") && insn_has(insn, "all"));
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        const struct operand *o = &insn->operands[i];
+        bool written = i < insn->outputs, vector = o->kind == O_VECTOR, sink = o->kind == O_DISCARD;
+        if (written && ((o->kind != O_REG && !vector && !sink) || o->negated)) {
+            snprintf(why, capacity, "operand %u is written and must be a register", i + 1);
+            return false;
+        }
+        for (unsigned j = 0; j < o->count && vector && !sink; j++)
+            sink = o->items[j].kind == O_DISCARD;
+        if (!written && sink) {
+            snprintf(why, capacity, "operand %u: `_` stands for a register that is written", i + 1);
+            return false;
+        }
+        if (o->paired && (!pairs || i)) {
+            snprintf(why, capacity, "operand %u: `|` joins two results, and the instruction has one", i + 1);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An integer constant where selp and slct move floats. */
+static bool selects_floats(const struct insn *insn, char letter) {
+    bool selp = text_is(insn->modifiers[0], "selp"), slct = text_is(insn->modifiers[0], "slct");
+    return (selp || slct) && (letter == 'W' || letter == 'L') && last_modifier(insn, slct).at[0] == 'f';
+}
+
+static bool packed_halves(const struct insn *insn, char letter) {
+    struct text type = insn->modifiers[insn->modifier_count - 1];
+    return letter == 'x' && (text_is(type, "f16x2") || text_is(type, "bf16x2"));
 }
 
 /* NULL when the operand suits the letter of a signature, else why not. */
@@ -140,7 +180,10 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
             return v.kind == REG_BITS || (v.kind == REG_INT ? letters[i].integer : letters[i].floating) ? NULL : want;
         }
         case O_INTEGER:
-            return letters[i].integer || letter == 'p' ? NULL : want;
+            return (letters[i].integer && !packed_halves(insn, letter) && !selects_floats(insn, letter)) ||
+                           letter == 'p'
+                       ? NULL
+                       : want;
         case O_F32:
         case O_F64:
             if (bits_mismatch(insn, o, letters[i].bits)) return want;
@@ -168,7 +211,7 @@ static bool operands_fit(const struct loader *l, struct insn *insn, const char *
     insn->outputs = 0;
     if (*sig >= '0' && *sig <= '9') {
         insn->outputs = (unsigned)(*sig - '0');
-        if (insn->outputs <= insn->operand_count) return true;
+        if (insn->outputs <= insn->operand_count) return places_fit(insn, why, capacity);
         snprintf(why, capacity, "at least %u operand%s expected, not %u", insn->outputs,
                  insn->outputs == 1 ? " is" : "s are", insn->operand_count);
         return false;
@@ -193,12 +236,7 @@ static bool operands_fit(const struct loader *l, struct insn *insn, const char *
         snprintf(why, capacity, "%u operands are expected, not %u", count, insn->operand_count);
         return false;
     }
-    for (unsigned i = 0; i < insn->outputs; i++)
-        if (insn->operands[i].kind != O_REG && insn->operands[i].kind != O_DISCARD) {
-            snprintf(why, capacity, "operand %u is written and must be a register", i + 1);
-            return false;
-        }
-    return true;
+    return places_fit(insn, why, capacity);
 }
 
 /* The first form whose pattern fits this opcode text, remembered by the text. */

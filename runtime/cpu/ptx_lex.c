@@ -2,6 +2,7 @@
  * Owns comments, numbers, names and line counting; knows nothing of directives or opcodes. */
 #include <ctype.h>
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <runtime/cpu/ptx.h>
@@ -73,6 +74,7 @@ static void lex_number(struct loader *l) {
         if (!plain) load_fail(l, l->line, "out of memory");
         double value = strtod_l(begin, &end, plain);
         freelocale(plain);
+        if (isinf(value)) load_fail(l, l->line, "float constant beyond the range of f64");
         l->at = end;
         t->kind = T_F64;
         memcpy(&t->bits, &value, 8);

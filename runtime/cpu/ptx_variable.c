@@ -274,6 +274,8 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
         if (v->external)
             load_fail(l, l->behind, "`%.*s` is defined in another module: linking is not supported",
                       (int)v->name.length, v->name.at);
+        if (v->space == SPACE_CONST) l->constant_bytes = align_up(l->constant_bytes, v->align) + v->bytes;
+        if (l->constant_bytes > 1 << 16) load_fail(l, l->behind, "constant variables of more than 64 KiB");
         add_module_variable(l, v, fill);
         break;
     default:

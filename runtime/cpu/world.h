@@ -78,6 +78,7 @@ struct mapping {
     uint32_t readable, writable; /* masks of devices */
     bool live, follows_peers;    /* follows_peers: access by cuCtxEnablePeerAccess */
     bool owns_backing;
+    char name[128]; /* of a module's variable; else "" */
 };
 
 /* Device addresses live in one reserved region of the process; allocations take whole granules of it and leave one

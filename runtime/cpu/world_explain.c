@@ -18,8 +18,9 @@ static void add_owner(const struct mapping *mapping, char *text, size_t capacity
 }
 
 static void add_range(const struct mapping *mapping, char *text, size_t capacity) {
-    text_add(text, capacity, "%sallocation #%" PRIu64 " [0x%" PRIx64 ", +%" PRIu64 ")", mapping->live ? "" : "freed ",
-             mapping->serial, mapping->start, mapping->bytes);
+    text_add(text, capacity, "%sallocation #%" PRIu64, mapping->live ? "" : "freed ", mapping->serial);
+    if (mapping->name[0]) text_add(text, capacity, " (variable %s)", mapping->name);
+    text_add(text, capacity, " [0x%" PRIx64 ", +%" PRIu64 ")", mapping->start, mapping->bytes);
     add_owner(mapping, text, capacity);
 }
 

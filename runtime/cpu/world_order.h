@@ -28,6 +28,7 @@ struct stamp {     /* of a store */
     uint32_t fence[SCOPE_SYS + 1]; /* by scope: how long before it the last release as wide was, 0: none; + 1 */
     uint16_t thread;               /* of the cluster */
     uint8_t device, strong;        /* strong: enum scope, 0: weak */
+    bool atomic;                   /* it has read what was there before: nothing comes in between */
 };
 
 struct weak { /* a weak store: what of its stamp is looked at, and a mask of the bytes that it changed */

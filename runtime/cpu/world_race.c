@@ -286,7 +286,7 @@ uint64_t order_open(const struct world *world, const struct warp *warp, const st
                     const uint8_t *word, uint8_t bytes, const struct stamp *stamp) {
     if (!stamp->strong || !is_touched(backing, word)) return 0;
     const struct cell *cell = cell_at(backing, word);
-    if (!cell->stamp.time || (cell->bytes & bytes) != bytes || is_behind(world, warp, cell) ||
+    if (!cell->stamp.time || cell->stamp.atomic || (cell->bytes & bytes) != bytes || is_behind(world, warp, cell) ||
         !scopes_meet(warp, &cell->stamp, stamp->strong))
         return 0;
     return cell->stamp.time;
@@ -342,7 +342,7 @@ static bool land_race(const struct cell *cell, const struct word *word) {
 static bool may_go_first(const struct cell *cell, const struct word *word) {
     const struct stamp *a = &cell->stamp, *b = &word->stamp;
     unsigned least = a->device == b->device ? SCOPE_GPU : SCOPE_SYS;
-    return a->cluster != b->cluster && a->strong >= least && b->strong >= least && !word->element &&
+    return !a->atomic && a->cluster != b->cluster && a->strong >= least && b->strong >= least && !word->element &&
            (cell->bytes & word->bytes) == word->bytes && (a->time > b->time || a->time == word->open);
 }
 
@@ -452,6 +452,7 @@ bool order_atomic(struct world *world, struct warp *warp, unsigned thread, struc
                   unsigned bytes, enum order order, enum scope scope, struct fault *fault) {
     struct stamp stamp = order_stamp(world, warp, thread, order == ORDER_WEAK ? ORDER_RELAXED : order,
                                      scope == SCOPE_NONE ? SCOPE_GPU : scope);
+    stamp.atomic = true;
     if (!order_may_store(world, warp, backing, at, NULL, bytes, &stamp, fault)) return false;
     if (is_touched(backing, at)) {
         const struct cell *cell = cell_at(backing, at);
