@@ -16,6 +16,10 @@ enum { NARROW_ROWS = 32 };
  * groups above one come in pairs, whose CTAs are neighbours of a cluster. */
 enum { CHUNKS_A_ROW = 64, CHUNK = 16 };
 
+/* Columns have room for that many splits' weights of two rows (lib/hopper_armed.lua, WEIGHTS); more multiprocessors
+ * stay idle. */
+enum { MOST_COLUMNS = 512 };
+
 static bool is_hopper(const dcpk_spec *s) {
     return s->pv == DCPK_PV_FP8;
 }
@@ -45,12 +49,14 @@ static int32_t groups_of(const dcpk_spec *s) {
 static int32_t columns_of(const dcpk_spec *s, int32_t requests) {
     if (!is_hopper(s) || s->splits > 0) return 0;
     int32_t columns = (s->sms - s->reserve) / groups_of(s);
+    if (columns > MOST_COLUMNS) columns = MOST_COLUMNS;
     return columns > requests ? columns : 0;
 }
 
 /* As many splits as all multiprocessors hold at once. */
 static int32_t splits_of(const dcpk_spec *s, int32_t requests) {
     if (s->splits > 0) return s->splits;
+    if (is_hopper(s) && columns_of(s, requests) == 0) return 1; /* splits=auto never asks for the reducer there */
     int32_t splits = ctas_a_multiprocessor(s) * (s->sms - s->reserve) / (requests * groups_of(s));
     return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : splits;
 }

@@ -90,6 +90,9 @@ static const char *const layers[] = {
     /* forms of the step around it */
     "heads=2 dcp=2 publish=multicast context=1,65,130 steps=3",
     "heads=2 dcp=2 poll=1 form=fused chain=1 context=1,65 steps=4",
+    /* chained steps: a tile that the step before filled is not read before the wait */
+    "heads=2 dcp=2 splits=1 form=fused chain=1 random=1 context=126 steps=4",
+    "heads=9 dcp=2 splits=auto sms=6 form=wait chain=1 random=1 context=510 steps=4",
     "heads=2 dcp=2 split=1 poll=0 phased=1 context=1,65 steps=3",
     "heads=2 dcp=2 parity=arg context=1,65 steps=3",
 };

@@ -17,7 +17,8 @@ local armed = { CHUNKS = 64 * shape.n, WORDS = max(shape.n, 2 * shape.columns) }
 armed.WORD = "0xffffffff"
 armed.SCALE = 128                                       -- |row / l| <= 476 fits F16 with it
 armed.WEIGHTS = shape.QUERY                             -- [live][rows of the owner] F32: the query is not needed any more
-armed.OWN = shape.QUERY + 4096                          -- at most half of the chunks: an owner's from itself
+armed.OWN = armed.WEIGHTS + 4096                        -- at most half of the chunks: an owner's from itself
+rule(shape.columns <= 512, "columns: weights of two rows of at most 512 splits have room")
 armed.PARTS = shape.P                                   -- [256 threads][8] F32: P is not needed any more
 armed.PV, armed.WEIGHTS_THERE, armed.WORDS_THERE = 2, 3, 5   -- named barriers: of the PV warpgroups, and of warpgroups 1 to 3
 local PATIENCE = 1 << 22                                -- polls of a group, seconds of them, before the launch fails

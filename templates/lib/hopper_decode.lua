@@ -8,6 +8,7 @@
 -- Few tiles: where a CTA has more than 16 rows and the launch too few tiles for all CTAs, `fold` of them take the same tiles, up to 16 rows each
 -- (lib/hopper_shape, shape.folded). The kernel holds both forms of what comes after the plan, and the plan says which.
 --   before the wait   lengths, plan, page ids; where query bytes come from and go; the first key tiles, where they hold nothing that this step wrote
+--                     and it began by a full edge
 --   after it      warpgroups 1 to 3 copy the query rows (lib/hopper_query)
 --   warpgroup 0   warp 0: page ids 32 at a time, tile -> ring of 5 stages, tensor copies (kv_latent_map, kv_rope_map)
 --   warpgroup 1   softmax. Per tile: S = Q K^T, m64n64k32 x 18 in two chains, e4m3, Q and K from shared (up to 16 rows S^T = K Q^T,
@@ -118,7 +119,8 @@ end
 
 local function main(alone, box)
   -- kv_cache and page_stride: the maps are made from them, and a launch checks them
-  local params = { "kv_cache", "page_stride", "block_table", "max_pages", "lens", "totals", "softmax_scale", "output_scale", "kv_latent_map", "kv_rope_map" }
+  local params = { "kv_cache", "page_stride", "block_table", "max_pages", "lens", "totals", "softmax_scale", "output_scale", "kv_latent_map", "kv_rope_map",
+                   "chain_waits" }
   local function add(list)
     for _, name in ipairs(list) do params[#params + 1] = name end
   end

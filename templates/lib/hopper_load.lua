@@ -165,8 +165,9 @@ local function fill(a, p, limit, early)
 | $(out):
 end
 
--- Warp 0, before the wait: as many stages as hold keys of older steps alone. They are what they were when the kernel before this one
--- began, or earlier: only rows of this step's tokens are written in it.
+-- Warp 0, before the wait: as many stages as hold keys of older steps alone. They are what they were when this step began: only rows of
+-- its tokens are written in it. Nothing where the step itself follows the last one by a programmatic edge (CHAIN_WAITS): then no kernel
+-- since has known, as it began, what older steps wrote.
 function hopper_load.start(a)
   section "before the wait: page ids, and key tiles of older steps"
   local p, out = a.fill, label "started"
@@ -190,6 +191,12 @@ function hopper_load.start(a)
 |   mad.lo.u32     $(most), $(a.live), $(shape.early), $(p.t);
     end
 |   min.u32        $(limit), $(a.old), $(most);
+    scope(function()
+      local flag, chained = b32 "flag", pred "chained"
+|   ld.param.u32   $(flag), [$(param.chain_waits)];
+|   setp.ne.u32    $(chained), $(flag), 0;
+|   selp.b32       $(limit), 0, $(limit), $(chained);
+    end)
     fill(a, p, limit, true)
   end)
 | $(out):
