@@ -83,6 +83,8 @@ static const char *const layers[] = {
     "heads=2 dcp=2 q_scale=0.5 k_scale=2 context=65,20 steps=3",
     "heads=2 dcp=2 sigma=30 context=1,2,3 steps=3",
     "heads=2 dcp=2 sigma=300 splits=1 context=300",
+    "heads=24 dcp=2 sigma=300 splits=1 context=250",
+    "heads=64 dcp=1 sigma=300 context=1,64,65",
     /* a NaN in a living request: q_a, kv_c, k_pe */
     "heads=2 dcp=2 q=2 nan=4 context=5,70 steps=3",
     "heads=2 dcp=3 nan=1600 context=5,17 steps=3",

@@ -52,7 +52,8 @@ void layer_bounds_of(const struct layer_case *layer, bool scores_fp8, double sig
     *bounds = (struct layer_bounds){.rows_rounded = scores_fp8 ? rounded_bound(layer, sigma) : 6e-3,
                                     .rows_ideal = small ? 0x1p-4 : 4e-2,
                                     .one_row = 0.125,
-                                    .element = scores_fp8 ? 0x1.4p-4 : 0x1.1p-4,
+                                    /* P's rounding, and what 13 bits of a sum of sigma's size leave of a weight */
+                                    .element = scores_fp8 ? 0x1.4p-4 + 0x1p-13 * sigma : 0x1.1p-4,
                                     /* a score near zero is a difference of terms of sigma's size */
                                     .lse_fixed = 2e-3 + (scores_fp8 ? 0x1p-11 * sigma : 0),
                                     .lse_scaled = scores_fp8 ? 0x1p-9 : 0x1p-18,
