@@ -126,7 +126,8 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
             continue;
         }
         s64 n = constant_integer(l);
-        if (n == 0) load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
+        if (n == 0)
+            load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
         else if (n < 0 || v->bytes > (1ull << 40) / (u64)n)
             load_fail(l, l->behind, "size %lld of `%.*s` is out of range", (long long)n, (int)v->name.length,
                       v->name.at);
