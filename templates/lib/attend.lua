@@ -83,12 +83,6 @@ function attend.bounds(a, b, meanwhile)
 |   selp.b32       $(dst), $(dst), 0, $(live);
       end)
     end
-    for r = 0, shape.wide and -1 or 1 do
-|   mad.lo.u32     $(row), $(a.block), 16, $(a.row0);
-|   add.u32        $(row), $(row), $(a.group);
-|   add.u32        $(row), $(row), $(8 * r);
-      bound_of(a.bound[r], row)
-    end
     if shape.wide then                                  -- thread t: of row t
       local bound, place, exists = b32 "bound", b32 "place", pred "exists"
 |   add.u32        $(row), $(a.row0), $(a.thread);
@@ -96,6 +90,13 @@ function attend.bounds(a, b, meanwhile)
 |   mad.lo.u32     $(place), $(a.thread), 4, $(a.memory);
 |   setp.lt.u32    $(exists), $(a.thread), $(shape.rows);
 | @$(exists) st.shared.s32 [$(place)+$(shape.BOUNDS)], $(bound);
+    else
+      for r = 0, 1 do
+|   mad.lo.u32     $(row), $(a.block), 16, $(a.row0);
+|   add.u32        $(row), $(row), $(a.group);
+|   add.u32        $(row), $(row), $(8 * r);
+        bound_of(a.bound[r], row)
+      end
     end
 |   add.u32        $(row), $(a.row0), $(shape.rows - 1);
 |   min.u32        $(row), $(row), $(a.rows - 1);

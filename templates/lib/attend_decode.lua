@@ -5,7 +5,7 @@
 -- Narrow, M = 16 (32 when a request has more than 16 rows): 256 threads, two CTAs a multiprocessor; registers 128 a thread: M * 2 sums of P V.
 -- Shared 88,064 or 99,840 bytes: two stages of key rows [64][592 bytes] | query rows | P | row maxima. A key tile, three barriers:
 --   tile t is there, stage of t - 1 is free -> loads of t + 1 leave (16 bytes a copy, page ids of t + 2 behind them)
---   -> warp w scores 8 keys (M = 32: 16 keys for one half of the rows), bytes to f16 -> row maxima through shared                    | barrier
+--   -> warp w scores 8 keys (M = 32: 16 keys for one half of the rows), bytes to f16 -> row maxima through shared                | barrier
 --   -> m' = maximum rounded up; P = 2^(z - m' + 8), summed, rounded to e4m3, kept as f16 in shared                               | barrier
 --   -> warp w adds P V for latents 64w..64w+63 of all M rows (V bytes to f16, f16 mma, FP32): exact products, true FP32 sums.    | barrier
 -- Wide, M = 48 or 64 (more than 32 rows): 384 threads, one CTA a multiprocessor; registers up to 168 a thread: M * 2 sums of P V. Shared up to

@@ -44,7 +44,7 @@ end
 -- x[0..7] := A of two F16 products from a query fragment of 32 bytes a row. A word's four dimensions, 4 quarter .. + 3, stand where the F16
 -- fragment has 2 quarter, + 1, 2 quarter + 8, + 9; the key's word likewise (its low and high pair are B), so the sum is the same. An e4m3 product
 -- of mma.sync would be two of these and four additions on this architecture.
-function attend_score.query_halves(x, q, first)
+local function query_halves(x, q, first)
   for i = 0, 3 do
     local to = 4 * (i // 2) + i % 2
     fp8.halves(x[to], x[to + 2], q[first + i])
@@ -63,7 +63,7 @@ function attend_score.scores(a, z)
 |   add.u32        $(at), $(a.stage), $(a.key_at);
     for step = 0, 17 do
 |   ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$(q[0]), $(q[1]), $(q[2]), $(q[3])}, [$(a.query_at)+$(32 * step)];
-      attend_score.query_halves(x, q, 0)
+      query_halves(x, q, 0)
       if TILES == 2 or step % 2 == 0 then
 |   ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$(k[0]), $(k[1]), $(k[2]), $(k[3])}, [$(at)+$(32 * step)];
       end

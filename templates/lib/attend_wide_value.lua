@@ -1,5 +1,5 @@
 -- attend_wide_value: P V of a tile for all 48 or 64 rows; warp w owns latents 64 w .. 64 w + 63. Exact F16 products, FP32 sums. 16 keys and
--- 32 latents at a time: 16 sums of P's fragments, 8 of V's, beside 32 sums a block.
+-- 32 latents at a time: 4 registers of P's fragments a block and 8 of V's, beside 32 sums a block.
 local shape = include "lib/attend_shape"
 local fp8 = include "lib/fp8"
 local attend_value = include "lib/attend_value"
