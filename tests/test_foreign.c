@@ -120,12 +120,13 @@ static int check_both(const char *edit) {
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
     *strrchr(self, '/') = '\0';
-    snprintf(line, sizeof line,
-             "t=$(mktemp -d) && mkdir $t/tests && cp -r tests/foreign tests/check_foreign_gpu $t/tests && "
-             "(cd $t/tests/foreign && %s) && $t/tests/check_foreign_gpu '%s' --device cpu --out $t/table >/dev/null "
-             "2>$t/err; "
-             "code=$?; [ $(grep -c '^| [a-z0-9_]* | ' $t/table) = %u ] || code=99; rm -rf $t; exit $code",
-             edit, self, foreign_count() + 1);
+    snprintf(
+        line, sizeof line,
+        "t=$(mktemp -d) && mkdir $t/tests && cp -r tests/foreign tests/check_foreign_gpu tests/limited $t/tests && "
+        "(cd $t/tests/foreign && %s) && $t/tests/check_foreign_gpu '%s' --device cpu --out $t/table >/dev/null "
+        "2>$t/err; "
+        "code=$?; cat $t/err; [ \"$(grep -c '^| [a-z0-9_]* | ' $t/table)\" = %u ] || code=99; rm -rf $t; exit $code",
+        edit, self, foreign_count() + 1);
     int status = system(line); /* NOLINT: our own line */
     ck_assert(WIFEXITED(status));
     return WEXITSTATUS(status);
