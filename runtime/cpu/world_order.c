@@ -369,7 +369,7 @@ uint32_t order_message(struct world *world, const struct resident *resident, uns
     struct warp_order *own = &resident->warp_orders[warp];
     const struct view *cluster = &resident->cluster_order->view;
     uint32_t *message = far ? &own->message : &own->near;
-    if (*message) return *message;
+    if (*message != NO_MESSAGE) return *message;
     if (!own->known.count && !cluster->count)
         return own->waited ? resident->launch->order.after : resident->launch->order.before;
     struct view view = {0};
