@@ -3,11 +3,7 @@
 #ifndef TESTS_CPU_REFUSALS_H
 #define TESTS_CPU_REFUSALS_H
 
-/* says: behind "PTX line "; an @ stands for the whole text in quotes and a colon, as messages about an
- * instruction have it. */
-struct refusal {
-    const char *text, *says;
-};
+#include "tests/refused.h"
 
 /* What the assembler refuses, too: modifiers, constants and addresses that do not go together. */
 static const struct refusal combinations[] = {

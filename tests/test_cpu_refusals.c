@@ -37,7 +37,22 @@ static const struct refusal modules[] = {
     {".version 9.0\n.target sm_80a\n", "2: PTX 9.0 has no target `sm_80a`"},
     {".version 9.0\n.target sm_90b\n", "2: a target such as sm_90a is expected before `sm_90b`"},
     {".version 8.1\n.target sm_90\n.address_size 32\n", "3: only .address_size 64 is supported"},
-    {".version 8.1\n.target sm_90\n.address_size\n", "4: an integer constant is expected before the end"},
+    {".version 8.1\n.target sm_90\n.address_size\n", "4: a number of bits is expected before the end"},
+    {".version 8.1\n.target sm_90\n.address_size 32+32\n", "3: only .address_size 64 is supported"},
+    {".version 8.1\n.target sm_90\n.address_size 64+0\n", "3: a directive is expected before `+`"},
+    {".version 2.2\n.target sm_20\n.address_size 64\n", "3: .address_size came with PTX 2.3"},
+    {".version 8.9\n", "1: there is no PTX 8.9"},
+    {".version 8.30\n", "1: there is no PTX 8.30"},
+    {".version 7.9\n", "1: there is no PTX 7.9"},
+    {".version 0.5\n", "1: there is no PTX 0.5"},
+    {".version 8.1;\n", "1: `.target` is expected before `;`"},
+    {".version 8.1\n.version 8.1\n.target sm_90\n", "2: `.target` is expected before `.version`"},
+    {".version 8.1\n.address_size 64\n.target sm_90\n", "2: `.target` is expected before `.address_size`"},
+    {".visible .version 8.1\n", "1: `.version` is expected before `.visible`"},
+    {".version 8.1\n.target debug\n", "2: .target names no architecture such as sm_90a"},
+    {".version 8.1\n.target sm_90, texmode_unified, texmode_independent\n",
+     "2: `texmode_unified` and `texmode_independent` exclude each other"},
+    {".version 8.1\n.target sm_90, map_f64_to_f32\n", "2: `map_f64_to_f32` is for targets before sm_13"},
 };
 
 /* Behind the three lines of a head. */
@@ -57,9 +72,38 @@ static const struct refusal directives[] = {
     {".entry ;\n", "4: the name of an entry is expected before `;`"},
     {".entry f();\n", "4: entry `f` has no body"},
     {".entry f", "4: `{` is expected before the end"},
-    {".entry f() .reqntid 0 { ret; }\n", "4: a block dimension of 0 is out of range"},
-    {".entry f() .reqntid 1, 2048\n{ ret; }\n", "4: a block dimension of 2048 is out of range"},
-    {".entry f() .maxnreg 256\n{ ret; }\n", "4: .maxnreg 256: 1 to 255"},
+    {".version 8.1\n", "4: `.version` stands once, in its place at the head of a module"},
+    {".entry f() { ret; }\n.target sm_90\n", "5: `.target` stands once, in its place at the head of a module"},
+    {".address_size 64\n", "4: `.address_size` stands once, in its place at the head of a module"},
+    {";\n", "4: a directive is expected before `;`"},
+    {".entry f() { ret; };\n", "4: a directive is expected before `;`"},
+    {"{ }\n", "4: a directive is expected before `{`"},
+    {".visible .visible .entry f() { ret; }\n", "4: an entry, a function or a variable is expected before `.visible`"},
+    {".weak .visible .global .u32 a;\n", "4: an entry, a function or a variable is expected before `.visible`"},
+    {".visible .target sm_90\n", "4: an entry, a function or a variable is expected before `.target`"},
+    {".visible .pragma \"nounroll\";\n", "4: an entry, a function or a variable is expected before `.pragma`"},
+    {".visible ;\n", "4: an entry, a function or a variable is expected before `;`"},
+    {".visible\n", "5: an entry, a function or a variable is expected before the end"},
+    {".common .entry f() { ret; }\n", "4: `.global`, which .common is of, is expected before `.entry`"},
+    {".common .shared .u32 a;\n", "4: `.global`, which .common is of, is expected before `.shared`"},
+    {".extern .entry f() { ret; }\n", "4: entry `f` is .extern and has a body"},
+    {".entry f() .reqntid 0 { ret; }\n", "4: .reqntid 0: 1 to 4294967295"},
+    {".entry f() .reqntid 1, 4294967296\n{ ret; }\n", "4: .reqntid 4294967296: 1 to 4294967295"},
+    {".entry f() .reqntid 1,\n{ ret; }\n", "5: a number is expected before `{`"},
+    {".entry f() .reqntid 1, 1, 1, 1\n{ ret; }\n", "4: `{` is expected before `,`"},
+    {".entry f() .maxntid 16+16\n{ ret; }\n", "4: `{` is expected before `+`"},
+    {".entry f() .maxntid (32)\n{ ret; }\n", "4: a number is expected before `(`"},
+    {".entry f() .maxntid -1\n{ ret; }\n", "4: a number is expected before `-`"},
+    {".entry f() .maxnreg 0\n{ ret; }\n", "4: .maxnreg 0: 1 to 4294967295"},
+    {".entry f() .minnctapersm 0\n{ ret; }\n", "4: .minnctapersm 0: 1 to 4294967295"},
+    {".entry f() .maxnctapersm 2\n{ ret; }\n", "4: .maxnctapersm went with PTX 2.1: state .minnctapersm"},
+    {".entry f() .maxntid 32 .reqntid 32\n{ ret; }\n", "4: .maxntid and .reqntid exclude each other"},
+    {".entry f() .reqntid 32 .maxntid 32\n{ ret; }\n", "4: .maxntid and .reqntid exclude each other"},
+    {".entry f() .maxclusterrank 2 .reqnctapercluster 2\n{ ret; }\n",
+     "4: .maxclusterrank and .reqnctapercluster exclude each other"},
+    {".entry f() .file 1 \"a.c\"\n{ ret; }\n", "4: `.file` is not supported before the body of `f`"},
+    {".pragma nounroll;\n", "4: a pragma in quotes is expected before `nounroll`"},
+    {".pragma ;\n", "4: a pragma in quotes is expected before `;`"},
     {".entry f() .blocksareclusters\n{ ret; }\n", "4: .blocksareclusters is not supported: state grids in CTAs"},
     {".entry f() .noreturn { ret; }\n", "4: `.noreturn` is not supported before the body of `f`"},
     {".entry f() ret;\n", "4: `{` is expected before `ret`"},
@@ -71,23 +115,25 @@ static const struct refusal directives[] = {
     {".entry f(.param .b8 a[40000]) { ret; }\n", "4: parameters of more than 32764 bytes"},
     {".entry f() { ret; }\n.entry f() { ret; }\n", "5: `f` is declared twice in one scope"},
     {".tex .u64 t;\n", "4: directive `.tex` is not supported"},
-    {".pragma \"nounroll\"\n", "5: .pragma without `;`"},
-    {".section .debug_info {\n.b8 1\n", "6: .section without an end"},
+    {".pragma \"nounroll\"\n", "5: `;` is expected before the end"},
+    {".section .debug_info {\n.b8 1\n", "4: .section without an end"},
     {".global x;\n", "4: a type is expected before `x`"},
     {".global .b31 x;\n", "4: a type is expected before `.b31`"},
     {".global .pred x;\n", "4: predicates exist in registers only"},
     {".global .b32;\n", "4: a name is expected before `;`"},
     {".global .align 3 .b32 x;\n", "4: .align 3 is not a power of two up to 4096"},
     {".global .align 8192 .b32 x;\n", "4: .align 8192 is not a power of two up to 4096"},
-    {".global .b32 x[2][];\n", "4: `x` has an open dimension and no initialiser"},
+    {".global .b32 x[2][];\n", "4: only the first dimension of `x` may be open"},
     {".global .b32 x[][];\n", "4: only the first dimension of `x` may be open"},
     {".global .b32 x[];\n", "4: `x` has an open dimension and no initialiser"},
-    {".global .b32 x[-1];\n", "4: size -1 of `x` is out of range"},
-    {".global .b64 x[1 << 40];\n", "4: size 1099511627776 of `x` is out of range"},
-    {".global .b32 x[1/0];\n", "4: division by zero in a constant expression"},
+    {".global .b32 x[-1];\n", "4: a number is expected before `-`"},
+    {".global .b64 x[1099511627776];\n", "4: size 1099511627776 of `x` is out of range"},
+    {".global .b32 x[1+1];\n", "4: `]` is expected before `+`"},
+    {".global .b32 x[0];\n", "4: `x` has a dimension of 0"},
+    {".global .b32 x = 1/0;\n", "4: division by zero in a constant expression"},
     {".global .b32 x[2;\n", "4: `]` is expected before `;`"},
     {".global .b32 x[2] = {1, 2, 3};\n", "4: more initialisers than `x` has elements"},
-    {".global .b32 x = {1\n;\n", "5: `}` is expected before `;`"},
+    {".global .b32 x[1] = {1\n;\n", "5: `}` is expected before `;`"},
     {".global .b32 x = y;\n", "4: `y` in an initialiser is not a global or constant variable"},
     {".global .b64 y;\n.global .b32 x = y;\n", "5: an address initialises 64-bit elements only"},
     {".global .f32 x = 1;\n", "4: a float constant is expected for a float variable"},
@@ -101,7 +147,7 @@ static const struct refusal directives[] = {
     {".extern .global .b32 x;\n", "4: `x` is defined in another module: linking is not supported"},
     {".extern .entry f();\n", "4: entry `f` has no body"},
     {".reg .b32 x;\n", "4: directive `.reg` is not supported"},
-    {".global .attribute(.managed .b32 x;\n", "5: .attribute without an end"},
+    {".global .attribute(.managed .b32 x;\n", "4: `)` is expected before `.b32`"},
     {".func g(.reg .b32 a) { ret; }\n.entry f() { call g; }\n",
      "4: parameters of `g` in registers are not supported: .param is expected"},
     {".func { ret; }\n", "4: the name of a function is expected behind .func"},
@@ -129,7 +175,7 @@ static const struct refusal statements[] = {
     {".reg .b32 a; .reg .b64\na;\n", "7: `a` is declared twice in one scope"},
     {".local .b8 a[999999];\n", "6: local variables belong to entries, with at most 512 KiB a thread"},
     {".tex .u64 t;\n", "6: directive `.tex` is not supported within an entry"},
-    {".extern .b32 a;\n", "6: `.extern .b32` within an entry is not supported"},
+    {".extern .b32 a;\n", "6: directive `.extern` is not supported within an entry"},
     {"{ ret;\n", "8: `}` is missing at the end"},
     {"add.u32 r, s, 1\n", "6: @ `;` is expected before `}`"},
     {"add.u32 r, s 1;\n", "6: @ `;` is expected before `1`"},
@@ -326,37 +372,23 @@ static const struct refusal hopper[] = {
      "6: @ operand 5, imm-scale-a, is 1 or -1"},
 };
 
-static void check(const char *before, const struct refusal *row, const char *after) {
-    char text[1024], want[1024], message[1024] = "";
-    const char *quoted = strstr(row->says, ": @ ");
-    size_t length = strcspn(row->text, "\n");
-    snprintf(text, sizeof text, "%s%s%s", before, row->text, after);
-    if (quoted != NULL)
-        snprintf(want, sizeof want, "PTX line %.*s: `%.*s`: %s", (int)(quoted - row->says), row->says, (int)length,
-                 row->text, quoted + strlen(": @ "));
-    else
-        snprintf(want, sizeof want, "PTX line %s", row->says);
-    ck_assert_ptr_null(ptx_load(text, NULL, message, sizeof message));
-    ck_assert_str_eq(message, want);
-}
-
 START_TEST(a_malformed_module_is_refused_with_line_and_reason) {
-    check("", &modules[_i], "");
+    refused("", &modules[_i], "");
 }
 END_TEST
 
 START_TEST(a_malformed_directive_is_refused_with_line_and_reason) {
-    check(HEAD("sm_90"), &directives[_i], "");
+    refused(HEAD("sm_90"), &directives[_i], "");
 }
 END_TEST
 
 START_TEST(a_malformed_statement_is_refused_with_line_and_reason) {
-    check(HEAD("sm_90") ENTRY, &statements[_i], "}\n");
+    refused(HEAD("sm_90") ENTRY, &statements[_i], "}\n");
 }
 END_TEST
 
 START_TEST(what_the_assembler_refuses_is_refused_with_line_and_reason) {
-    check(HEAD("sm_90") ENTRY, &combinations[_i], "}\n");
+    refused(HEAD("sm_90") ENTRY, &combinations[_i], "}\n");
 }
 END_TEST
 
@@ -380,8 +412,26 @@ START_TEST(what_the_assembler_takes_is_taken) {
 }
 END_TEST
 
+START_TEST(a_module_that_the_assembler_takes_is_taken) {
+    static const char *const rows[] = {
+        ".version 8.1\n.target sm_90\n.entry f() { ret; }\n",
+        ".version 08.1\n.target sm_90, texmode_unified\n.address_size 0x40\n.weak .entry f() { ret; }\n",
+        ".version 1.5\n.target sm_12, map_f64_to_f32\n.entry f() { ret; }\n",
+        HEAD("sm_90") ".entry f() .maxntid WARP_SZ, 0x2 .maxntid 64 .maxnreg 256 .minnctapersm 1 .minnctapersm 2"
+                      " .explicitcluster .maxclusterrank 8 .pragma \"a\", \"b\";\n{ ret; }\n",
+        HEAD("sm_90") ".entry f() .explicitcluster .reqnctapercluster 2, 1 .reqntid 65536U, 2\n{ ret; }\n",
+        HEAD("sm_90") ".common .global .u32 a; .weak .shared .u32 b; .visible .const .u32 c = 1; .extern .shared .b8 "
+                      "d[];",
+    };
+    char message[1024] = "";
+    struct ptx_module *module = ptx_load(rows[_i], NULL, message, sizeof message);
+    ck_assert_msg(module != NULL, "%s", message);
+    ptx_free(module);
+}
+END_TEST
+
 START_TEST(a_malformed_statement_for_sm_90a_is_refused_with_line_and_reason) {
-    check(HEAD("sm_90a") ENTRY, &hopper[_i], "}\n");
+    refused(HEAD("sm_90a") ENTRY, &hopper[_i], "}\n");
 }
 END_TEST
 
@@ -405,6 +455,7 @@ int main(void) {
     tcase_add_loop_test(tcase, what_the_assembler_refuses_is_refused_with_line_and_reason, 0,
                         sizeof combinations / sizeof *combinations);
     tcase_add_loop_test(tcase, what_the_assembler_takes_is_taken, 0, 8);
+    tcase_add_loop_test(tcase, a_module_that_the_assembler_takes_is_taken, 0, 6);
     tcase_add_loop_test(tcase, a_malformed_statement_for_sm_90a_is_refused_with_line_and_reason, 0,
                         sizeof hopper / sizeof *hopper);
     tcase_add_test(tcase, a_short_buffer_holds_the_beginning_of_the_message);

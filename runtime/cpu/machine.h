@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WARP = 32, MAX_BARRIERS = 16 };
+enum { WARP = 32, MAX_BARRIERS = 16, CTA_THREADS = 1024 };
 
 /* ---- faults ------------------------------------------------------------------------------------- */
 struct fault {
@@ -27,12 +27,12 @@ struct line_source {
 struct ptx_module; /* opaque: decoded PTX of one library */
 
 struct ptx_param {
-    char name[64];
+    const char *name;
     unsigned offset, bytes, align;
 };
 
 struct ptx_function {
-    char name[128];
+    const char *name;
     struct ptx_module *module;
     unsigned param_count, param_bytes;
     struct ptx_param *params;
@@ -66,7 +66,7 @@ struct ptx_pointer {
     int64_t addend;
 };
 struct ptx_variable {
-    char name[128];
+    const char *name;
     uint64_t bytes;
     unsigned align;
     bool constant;          /* .const: kernels may not write it */

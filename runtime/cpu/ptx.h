@@ -56,6 +56,25 @@ struct variable {
     bool external;
     bool passed; /* a .param variable of a call: in local memory */
 };
+struct type {
+    u8 kind, bits;
+    bool valid;
+};
+/* How many elements a variable has in each dimension; a vector's are the last. */
+enum { MAX_DIMENSIONS = 15 };
+struct dimensions {
+    u64 at[MAX_DIMENSIONS + 1];
+    unsigned count;
+    bool open, vector, half; /* the first has no bound; the last is a vector; elements are .f16 */
+    struct type type;        /* of an element */
+};
+/* The bytes of an initialiser so far, and the addresses in it. */
+struct filling {
+    u8 *bytes;
+    u64 capacity, at;
+    struct ptx_pointer *pointers;
+    u32 pointer_count, pointer_capacity;
+};
 struct label {
     struct text name;
     u32 line;
@@ -195,12 +214,14 @@ struct loader {
     u64 constant_bytes;                      /* of .const variables so far */
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
-    struct insn *insn; /* the one at hand, for messages */
-    bool has_version, has_target, target_sm_90a;
+    struct insn *insn;               /* the one at hand, for messages */
+    bool target_sm_90a, doubles_map; /* of .target */
+    unsigned texmode;                /* of .target, 0 none: place of the word there */
     unsigned version, target;        /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
     char target_kind;                /* what follows it: 0, a or f */
     enum ptx_misfit misfit;          /* why the head is refused, where that has a result of its own */
     struct device_function *callees; /* bodies that calls can reach */
+    bool alone;                      /* a body is read that nobody calls there */
     struct name_scope *caller;       /* of the function that is being read: hidden */
     struct label *return_to;         /* where `ret` goes in a function that is called; NULL in an entry */
 };
@@ -212,6 +233,7 @@ _Noreturn void insn_fail(struct loader *l, const struct insn *insn, const char *
     __attribute__((format(printf, 3, 4)));
 u32 line_of(const struct loader *l, const char *at); /* of a place in the text */
 void *load_take(struct loader *l, size_t bytes);
+const char *load_text(struct loader *l, struct text text); /* a copy that ends with 0 */
 /* An array of `count` elements that must hold one more: doubled in the arena. */
 void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *capacity);
 
@@ -227,10 +249,15 @@ void lex_expect(struct loader *l, char c);
 _Noreturn void lex_unexpected(struct loader *l, const char *what);
 bool lex_dot(struct loader *l, const char *name); /* consumes .name if it is next */
 
-/* ptx_head.c: the directives behind the token at hand; whether it may come before them. */
-void parse_version(struct loader *l);
-void parse_target(struct loader *l);
-void check_head(struct loader *l);
+/* ptx_head.c: at the first token; what is behind it is the module's list. */
+void parse_head(struct loader *l);
+
+/* ptx_module.c */
+enum linkage { LINKAGE_NONE, LINKAGE_PLAIN, LINKAGE_COMMON, LINKAGE_EXTERN };
+void parse_module(struct loader *l);
+/* An integer that is no expression; else "WHAT 5: 6 to 7". */
+u64 number_of(struct loader *l, const char *what, u64 least, u64 most);
+void parse_performance(struct loader *l, struct ptx_function *p); /* between an entry's parameters and its body */
 
 /* ptx_symbol.c */
 void scope_open(struct loader *l);
@@ -244,14 +271,21 @@ void label_define(struct loader *l, struct text name);
 
 /* ptx_parse.c, for the bodies of functions. */
 void parse_statement(struct loader *l);
-bool parse_debug(struct loader *l);
+void parse_entry(struct loader *l, bool external); /* after ".entry" */
+void finish_function(struct loader *l, struct function *f);
+bool parse_space(struct loader *l, bool external); /* the variables of a state space; false: none is next */
 /* `@p bra to` (or `@!p`) at the place of an instruction. */
 void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard_not, struct label *to);
+
+/* ptx_debug.c: each returns whether it was next. */
+bool parse_pragma(struct loader *l);
+bool parse_loc(struct loader *l);   /* in bodies alone */
+bool parse_debug(struct loader *l); /* what stands at module level alone, and .pragma */
 
 /* ptx_call.c */
 struct device_function;
 void functions_find(struct loader *l);                /* before the module is read */
-void parse_device_function(struct loader *l);         /* after ".func": passes over it */
+void parse_device_function(struct loader *l);         /* after ".func" */
 void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */
 bool function_known(const struct loader *l, struct text name);
 
@@ -262,16 +296,16 @@ s64 constant_integer(struct loader *l);
 void parse_operands(struct loader *l, struct insn *insn);
 
 /* ptx_variable.c */
-struct type {
-    u8 kind, bits;
-    bool valid;
-};
 struct type type_named(struct text name); /* "u32", "pred", ... */
+struct text parse_identifier(struct loader *l);
 void parse_registers(struct loader *l);
 void parse_variable(struct loader *l, enum space space, bool external);
 struct variable *parse_parameter(struct loader *l);
-void parse_passed(struct loader *l);             /* .param variables of a caller, after ".param" */
-struct variable *parse_formal(struct loader *l); /* one of a callee, likewise; it has no place and no symbol */
+void parse_passed(struct loader *l);                         /* .param variables of a caller, after ".param" */
+struct variable *parse_formal(struct loader *l, bool place); /* one of a callee, likewise; it has no symbol */
+
+/* ptx_initial.c: behind the `=`; an open dimension gets its size. */
+void parse_initial(struct loader *l, struct filling *fill, struct variable *v, const struct dimensions *size);
 
 /* ptx_special.c: special registers. */
 enum special {

@@ -109,15 +109,6 @@ void functions_find(struct loader *l) {
     l->line = 1;
 }
 
-void parse_device_function(struct loader *l) {
-    bool body, ends;
-    u32 line = l->token.line;
-    const char *at = pass_function(l->token.text.at, &line, &body, &ends);
-    if (!ends)
-        load_fail(l, l->token.line, "`%c` is missing at the end of the function that begins here", body ? '}' : ';');
-    move_to(l, at, line);
-}
-
 bool function_known(const struct loader *l, struct text name) {
     return function_named(l, name) != NULL;
 }
@@ -139,7 +130,7 @@ static void parse_actuals(struct loader *l, const struct insn *insn, struct actu
     lex_expect(l, ')');
 }
 
-/* The callee's own names for them. */
+/* The callee's own names for them; actuals NULL: a place for each, to read the callee alone. */
 static void bind(struct loader *l, const struct insn *insn, struct text callee, const struct actuals *actuals,
                  const char *what) {
     unsigned count = 0;
@@ -148,8 +139,8 @@ static void bind(struct loader *l, const struct insn *insn, struct text callee, 
             if (!lex_dot(l, "param"))
                 load_fail(l, l->token.line, "parameters of `%.*s` in registers are not supported: .param is expected",
                           (int)callee.length, callee.at);
-            struct variable *v = parse_formal(l);
-            if (count < actuals->count) {
+            struct variable *v = parse_formal(l, !actuals);
+            if (actuals && count < actuals->count) {
                 if (actuals->at[count]->bytes != v->bytes)
                     insn_fail(l, insn, "%s %u of `%.*s` has %llu bytes, not %llu", what, count + 1, (int)callee.length,
                               callee.at, (unsigned long long)v->bytes, (unsigned long long)actuals->at[count]->bytes);
@@ -160,7 +151,7 @@ static void bind(struct loader *l, const struct insn *insn, struct text callee, 
         } while (lex_punct(l, ','));
         lex_expect(l, ')');
     }
-    if (count != actuals->count)
+    if (actuals && count != actuals->count)
         insn_fail(l, insn, "`%.*s` has %u %s%s, not %u", (int)callee.length, callee.at, count, what,
                   count == 1 ? "" : "s", actuals->count);
 }
@@ -190,8 +181,7 @@ static void read_body(struct loader *l, const struct insn *insn, struct device_f
     bind(l, insn, f->name, results, "result");
     lex_next(l); /* the name */
     bind(l, insn, f->name, arguments, "argument");
-    while (lex_dot(l, "noreturn") || parse_debug(l))
-        continue;
+    lex_dot(l, "noreturn");
     if (l->token.kind != T_PUNCT || l->token.punct != '{')
         load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%.*s`",
                   (int)(l->token.text.length < 40 ? l->token.text.length : 40), l->token.text.at, (int)f->name.length,
@@ -210,6 +200,43 @@ static void read_body(struct loader *l, const struct insn *insn, struct device_f
     l->token = token;
     l->at = at;
     l->line = line;
+}
+
+/* A body that has no caller is read all the same: what is wrong in it is said, and nothing of it is kept. What it calls
+ * is read in its own place, where all that it names is declared. */
+static void read_alone(struct loader *l, struct device_function *f) {
+    struct function *alone = load_take(l, sizeof *alone);
+    struct ptx_module *m = l->module;
+    const u64 constants = l->constant_bytes;
+    const unsigned variables = m->variable_count;
+    const struct insn none = {.line = f->line, .text = f->name};
+    alone->shared_bytes = l->module_shared_bytes;
+    alone->code.shared = l->module_shared;
+    l->function = alone;
+    l->alone = true;
+    read_body(l, &none, f, NULL, NULL);
+    finish_function(l, alone);
+    l->alone = false;
+    l->function = NULL;
+    l->constant_bytes = constants;
+    for (; m->variable_count > variables; m->variable_count--)
+        m->variables[m->variable_count - 1] = (struct ptx_variable){0};
+}
+
+void parse_device_function(struct loader *l) {
+    bool body, ends;
+    u32 line = l->token.line;
+    const char *begin = l->token.text.at, *at = pass_function(begin, &line, &body, &ends);
+    if (!ends)
+        load_fail(l, l->token.line, "`%c` is missing at the end of the function that begins here", body ? '}' : ';');
+    struct device_function *f = l->callees;
+    while (body && f && (f->at > begin || f->name.at < begin))
+        f = f->next;
+    if (body && f) {
+        symbol_add(l, f->name, SYMBOL_FUNCTION);
+        read_alone(l, f);
+    }
+    move_to(l, at, line);
 }
 
 void parse_call(struct loader *l, struct insn *insn) {
@@ -236,5 +263,5 @@ void parse_call(struct loader *l, struct insn *insn) {
         insn_fail(l, insn, "`%.*s` calls itself: recursion is not supported", (int)name.length, name.at);
     if (++l->function->calls > MAX_CALLS)
         insn_fail(l, insn, "more than %d calls in one entry, those within functions counted each time", MAX_CALLS);
-    read_body(l, insn, f, &results, &arguments);
+    if (!l->alone) read_body(l, insn, f, &results, &arguments);
 }

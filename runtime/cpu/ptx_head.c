@@ -1,4 +1,4 @@
-/* ptx_head.c - what a module says of itself: .version and .target, in that order before all else. */
+/* ptx_head.c - what a module says of itself: .version, .target and .address_size, in that order before all else. */
 #include <stdlib.h>
 #include <string.h>
 #include <runtime/cpu/ptx.h>
@@ -20,7 +20,13 @@ static unsigned version_of(struct text t) {
     return digits[0] && digits[1] ? part[0] * 100 + part[1] : 0;
 }
 
-void parse_version(struct loader *l) {
+/* Each major version's last minor one, from 1.5 on. */
+static bool is_version(unsigned version) {
+    static const u8 last[] = {0, 5, 3, 2, 3, 1, 5, 8, 8, 0};
+    return version / 100 < sizeof last && version >= 100 && version % 100 <= last[version / 100];
+}
+
+static void parse_version(struct loader *l) {
     l->version = version_of(l->token.text);
     if (!l->version) lex_unexpected(l, "a PTX version such as 8.1");
     if (l->version > NEWEST) {
@@ -28,7 +34,8 @@ void parse_version(struct loader *l) {
         load_fail(l, l->token.line, ".version %.*s is newer than %d.%d, the newest that is read",
                   (int)l->token.text.length, l->token.text.at, NEWEST / 100, NEWEST % 100);
     }
-    l->has_version = true;
+    if (!is_version(l->version))
+        load_fail(l, l->token.line, "there is no PTX %.*s", (int)l->token.text.length, l->token.text.at);
     lex_next(l);
 }
 
@@ -68,30 +75,43 @@ static bool take_target(struct loader *l, struct text t) {
 }
 
 /* What says how textures, debug information and doubles are. */
-static bool is_other(struct text t) {
-    static const char *const others[] = {"texmode_unified", "texmode_independent", "texmode_raw", "debug",
-                                         "map_f64_to_f32"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (text_is(t, others[i])) return true;
+static bool take_other(struct loader *l, struct text t) {
+    static const char *const others[] = {"debug", "map_f64_to_f32", "texmode_unified", "texmode_independent",
+                                         "texmode_raw"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (!text_is(t, others[i])) continue;
+        if (i >= 2 && l->texmode && l->texmode != i)
+            load_fail(l, l->token.line, "`%s` and `%s` exclude each other", others[l->texmode], others[i]);
+        if (i >= 2) l->texmode = (unsigned)i;
+        l->doubles_map |= i == 1;
+        return true;
+    }
     return false;
 }
 
-void parse_target(struct loader *l) {
+static void parse_target(struct loader *l) {
+    u32 line = l->token.line;
     do {
-        if (l->token.kind != T_NAME || (!is_other(l->token.text) && !take_target(l, l->token.text)))
+        if (l->token.kind != T_NAME || (!take_other(l, l->token.text) && !take_target(l, l->token.text)))
             lex_unexpected(l, "a target such as sm_90a");
         l->target_sm_90a |= text_is(l->token.text, "sm_90a");
         lex_next(l);
     } while (lex_punct(l, ','));
-    l->has_target = true;
+    if (!l->target) load_fail(l, line, ".target names no architecture such as sm_90a");
+    if (l->doubles_map && l->target >= 13) load_fail(l, line, "`map_f64_to_f32` is for targets before sm_13");
 }
 
-/* A module says first what PTX it is, then for what. */
-void check_head(struct loader *l) {
-    if (l->token.kind == T_DOT && text_is(l->token.text, "version")) return;
-    if (!l->has_version) lex_unexpected(l, "`.version`");
-    if (l->token.kind == T_DOT && (text_is(l->token.text, "target") || text_is(l->token.text, "address_size"))) return;
-    if (!l->has_target) lex_unexpected(l, "`.target`");
+/* A module says first what PTX it is, then for what, then how large addresses are. */
+void parse_head(struct loader *l) {
+    if (!lex_dot(l, "version")) lex_unexpected(l, "`.version`");
+    parse_version(l);
+    if (!lex_dot(l, "target")) lex_unexpected(l, "`.target`");
+    parse_target(l);
+    if (!lex_dot(l, "address_size")) return;
+    if (l->version < 203) load_fail(l, l->behind, ".address_size came with PTX 2.3");
+    if (l->token.kind != T_INTEGER) lex_unexpected(l, "a number of bits");
+    if (l->token.bits != 64) load_fail(l, l->token.line, "only .address_size 64 is supported");
+    lex_next(l);
 }
 
 /* ---- before a module is loaded ---- */

@@ -30,8 +30,7 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
     if (s && s->kind == SYMBOL_VARIABLE) {
         o->kind = O_VARIABLE;
         o->variable = s->variable;
-        if (l->token.kind == T_PUNCT && !l->token.second && (l->token.punct == '+' || l->token.punct == '-'))
-            o->bits = (u64)constant_integer(l);
+        if (lex_punct(l, '+')) o->bits = (u64)constant_integer(l);
         return;
     }
     if (s && s->kind == SYMBOL_TARGETS) {
@@ -76,8 +75,7 @@ static void parse_address(struct loader *l, struct insn *insn, struct operand *o
         } else {
             insn_fail(l, insn, "an address is a register, a variable or a constant, with an offset");
         }
-        if (l->token.kind == T_PUNCT && !l->token.second && (l->token.punct == '+' || l->token.punct == '-'))
-            o->bits += (u64)constant_integer(l);
+        if (lex_punct(l, '+')) o->bits += (u64)constant_integer(l);
     } else {
         o->bits = (u64)constant_integer(l);
     }

@@ -1,4 +1,4 @@
-/* ptx_parse.c - a module: directives, entries, statements; and ptx_load, the life of a text in one function.
+/* ptx_parse.c - entries and statements; and ptx_load, the life of a text in one function.
  * Reads as PTX is written; what an instruction means is ptx_form.c's and ptx_encode.c's. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,6 +53,12 @@ u32 line_of(const struct loader *l, const char *at) {
 void *load_take(struct loader *l, size_t bytes) {
     void *at = arena_take(&l->module->arena, bytes);
     if (!at) load_fail(l, l->token.line, "out of memory");
+    return at;
+}
+
+const char *load_text(struct loader *l, struct text text) {
+    char *at = load_take(l, (size_t)text.length + 1);
+    memcpy(at, text.at, text.length);
     return at;
 }
 
@@ -162,32 +168,7 @@ static void parse_branch_targets(struct loader *l, struct text name) {
     lex_expect(l, ';');
 }
 
-bool parse_debug(struct loader *l) {
-    if (l->token.kind == T_DOT && (text_is(l->token.text, "loc") || text_is(l->token.text, "file"))) {
-        lex_skip_line(l);
-    } else if (lex_dot(l, "pragma")) {
-        while (!lex_punct(l, ';')) {
-            if (l->token.kind == T_END) load_fail(l, l->token.line, ".pragma without `;`");
-            lex_next(l);
-        }
-    } else if (lex_dot(l, "section")) {
-        unsigned depth = 0;
-        bool last = false;
-        while (!last) {
-            if (l->token.kind == T_END) load_fail(l, l->token.line, ".section without an end");
-            if (l->token.kind == T_PUNCT && l->token.punct == '{')
-                depth++;
-            else if (l->token.kind == T_PUNCT && l->token.punct == '}')
-                last = depth-- <= 1;
-            lex_next(l);
-        }
-    } else {
-        return false;
-    }
-    return true;
-}
-
-static bool parse_space(struct loader *l, bool external) {
+bool parse_space(struct loader *l, bool external) {
     static const struct {
         const char *name;
         enum space space;
@@ -210,15 +191,8 @@ void parse_statement(struct loader *l) {
         scope_close(l);
         return;
     }
-    if (lex_punct(l, ';')) return;
     if (l->token.kind == T_DOT) {
-        if (parse_debug(l) || parse_space(l, false)) return;
-        if (lex_dot(l, "extern")) {
-            if (!parse_space(l, true))
-                load_fail(l, l->token.line, "`.extern .%.*s` within an entry is not supported", (int)shown(l).length,
-                          shown(l).at);
-            return;
-        }
+        if (parse_pragma(l) || parse_loc(l) || parse_space(l, false)) return;
         if (lex_dot(l, "reg")) {
             parse_registers(l);
             return;
@@ -252,43 +226,6 @@ void parse_statement(struct loader *l) {
 }
 
 /* ---- functions ---- */
-static unsigned parse_dimension(struct loader *l, unsigned out[3]) {
-    unsigned product = 1;
-    for (unsigned i = 0; i < 3; i++) {
-        s64 n = 1;
-        if (i == 0 || lex_punct(l, ',')) n = constant_integer(l);
-        if (n < 1 || n > 1024) load_fail(l, l->behind, "a block dimension of %lld is out of range", (long long)n);
-        out[i] = (unsigned)n;
-        product *= out[i];
-    }
-    return product;
-}
-
-static void parse_performance(struct loader *l, struct ptx_function *p) {
-    unsigned ignored[3];
-    for (;;) {
-        if (lex_dot(l, "reqntid"))
-            p->max_threads = parse_dimension(l, p->reqntid);
-        else if (lex_dot(l, "maxntid")) {
-            unsigned most = parse_dimension(l, ignored);
-            p->max_threads = p->reqntid[0] ? p->max_threads : most;
-        } else if (lex_dot(l, "maxnreg")) {
-            s64 most = constant_integer(l);
-            if (most < 1 || most > 255) load_fail(l, l->behind, ".maxnreg %lld: 1 to 255", (long long)most);
-            p->max_registers = (unsigned)most;
-        } else if (lex_dot(l, "minnctapersm") || lex_dot(l, "maxnctapersm") || lex_dot(l, "maxclusterrank"))
-            constant_integer(l);
-        else if (lex_dot(l, "reqnctapercluster"))
-            parse_dimension(l, p->reqcluster);
-        else if (lex_dot(l, "explicitcluster"))
-            p->explicit_cluster = true;
-        else if (lex_dot(l, "blocksareclusters"))
-            load_fail(l, l->behind, ".blocksareclusters is not supported: state grids in CTAs");
-        else if (!parse_debug(l))
-            return;
-    }
-}
-
 static void parse_parameters(struct loader *l) {
     struct ptx_function *p = &l->function->public;
     u32 capacity = 0;
@@ -299,7 +236,7 @@ static void parse_parameters(struct loader *l) {
         if (p->param_count == capacity)
             p->params = load_grow(l, p->params, p->param_count, sizeof *p->params, &capacity);
         struct ptx_param *out = &p->params[p->param_count++];
-        memcpy(out->name, v->name.at, v->name.length < sizeof out->name ? v->name.length : sizeof out->name - 1);
+        out->name = load_text(l, v->name);
         out->offset = (unsigned)v->offset;
         out->bytes = (unsigned)v->bytes;
         out->align = v->align;
@@ -307,7 +244,7 @@ static void parse_parameters(struct loader *l) {
     lex_expect(l, ')');
 }
 
-static void finish_function(struct loader *l, struct function *f) {
+void finish_function(struct loader *l, struct function *f) {
     struct ptx_function *p = &f->public;
     unsigned align = l->dynamic_align > 16 ? l->dynamic_align : 16;
     p->static_shared =
@@ -323,13 +260,11 @@ static void finish_function(struct loader *l, struct function *f) {
     p->code = &f->code;
 }
 
-static void parse_entry(struct loader *l) {
+void parse_entry(struct loader *l, bool external) {
     struct function *f = load_take(l, sizeof *f);
     struct text name = l->token.text;
     if (l->token.kind != T_NAME) lex_unexpected(l, "the name of an entry");
-    if (name.length >= sizeof f->public.name)
-        load_fail(l, l->token.line, "the name of an entry has more than %zu characters", sizeof f->public.name - 1);
-    memcpy(f->public.name, name.at, name.length);
+    f->public.name = load_text(l, name);
     symbol_add(l, name, SYMBOL_FUNCTION);
     lex_next(l);
     l->function = f;
@@ -338,9 +273,10 @@ static void parse_entry(struct loader *l) {
     scope_open(l);
     parse_parameters(l);
     parse_performance(l, &f->public);
-    if (lex_punct(l, ';')) load_fail(l, l->behind, "entry `%s` has no body", f->public.name);
+    if (lex_punct(l, ';')) load_fail(l, l->behind, "entry `%.127s` has no body", f->public.name);
+    if (external) load_fail(l, l->behind, "entry `%.127s` is .extern and has a body", f->public.name);
     if (l->token.kind == T_DOT)
-        load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%s`", (int)shown(l).length,
+        load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%.127s`", (int)shown(l).length,
                   shown(l).at, f->public.name);
     if (l->token.kind != T_PUNCT || l->token.punct != '{') lex_unexpected(l, "`{`");
     parse_statement(l);
@@ -354,43 +290,6 @@ static void parse_entry(struct loader *l) {
     f->next = l->functions;
     l->functions = f;
     l->module->function_count++;
-}
-
-/* ---- modules ---- */
-static void parse_module(struct loader *l) {
-    bool external = false;
-    if (l->token.kind == T_END) check_head(l);
-    while (l->token.kind != T_END) {
-        if (l->token.kind == T_PUNCT && l->token.punct == '@' && l->at[0] == '@') { /* old DWARF lines */
-            lex_skip_line(l);
-            continue;
-        }
-        check_head(l);
-        if (l->token.kind != T_DOT) {
-            if (!lex_punct(l, ';')) lex_unexpected(l, "a directive");
-        } else if (lex_dot(l, "version")) {
-            parse_version(l);
-        } else if (lex_dot(l, "target")) {
-            parse_target(l);
-        } else if (lex_dot(l, "address_size")) {
-            if (constant_integer(l) != 64) load_fail(l, l->behind, "only .address_size 64 is supported");
-        } else if (lex_dot(l, "visible") || lex_dot(l, "weak") || lex_dot(l, "common")) {
-            external = false;
-            continue;
-        } else if (lex_dot(l, "extern")) {
-            external = true;
-            continue;
-        } else if (lex_dot(l, "entry")) {
-            parse_entry(l);
-        } else if (lex_dot(l, "func")) {
-            parse_device_function(l);
-        } else if (parse_space(l, external) || parse_debug(l)) {
-            /* done */
-        } else {
-            load_fail(l, l->token.line, "directive `.%.*s` is not supported", (int)shown(l).length, shown(l).at);
-        }
-        external = false;
-    }
 }
 
 /* ---- the module's life ---- */

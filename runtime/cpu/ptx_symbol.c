@@ -65,7 +65,15 @@ static bool member_number(struct text name, u32 stem, u32 *number) {
     return true;
 }
 
+/* _ alone is a sink, $ and % alone are nothing, %tid.x has a part: none is a name that can be declared. */
+static void check_name(struct loader *l, struct text name) {
+    bool part = memchr(name.at, '.', name.length) != NULL;
+    if (part || text_is(name, "WARP_SZ") || (name.length == 1 && !isalpha((unsigned char)name.at[0])))
+        load_fail(l, line_of(l, name.at), "`%.*s` cannot be declared", (int)name.length, name.at);
+}
+
 struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind) {
+    check_name(l, name);
     struct symbol **bucket = bucket_of(l, name);
     for (struct symbol *s = *bucket; s && s->scope == l->scope; s = s->next)
         if (text_same(s->name, name)) twice(l, name);

@@ -1,4 +1,4 @@
-/* ptx_variable.c - declarations: registers, variables of every space with their initialisers, parameters.
+/* ptx_variable.c - declarations: registers, variables of every space, parameters.
  * Lays out shared and local memory of a function and its parameters; global and constant variables go to the module's
  * list. */
 #include <string.h>
@@ -21,11 +21,14 @@ struct type type_named(struct text name) {
 static struct type parse_type(struct loader *l) {
     struct type type = l->token.kind == T_DOT ? type_named(l->token.text) : (struct type){0, 0, false};
     if (!type.valid) lex_unexpected(l, "a type");
+    if (text_is(l->token.text, "bf16") || text_is(l->token.text, "bf16x2"))
+        load_fail(l, l->token.line, ".%.*s is a type of instructions alone: declare .b%u", (int)l->token.text.length,
+                  l->token.text.at, type.bits);
     lex_next(l);
     return type;
 }
 
-static struct text parse_identifier(struct loader *l) {
+struct text parse_identifier(struct loader *l) {
     struct text name = l->token.text;
     if (l->token.kind != T_NAME) lex_unexpected(l, "a name");
     lex_next(l);
@@ -77,142 +80,94 @@ static u64 align_up(u64 value, u64 align) {
 struct prefix {
     struct type type;
     unsigned vector, align;
+    bool half; /* .f16: without an initialiser */
 };
 
+static unsigned parse_align(struct loader *l) {
+    s64 align = constant_integer(l);
+    if (align < 1 || align > 4096 || (align & (align - 1)))
+        load_fail(l, l->behind, ".align %lld is not a power of two up to 4096", (long long)align);
+    return (unsigned)align;
+}
+
+/* .attribute(.managed, .unified(1, 2)): nothing here depends on them. */
+static void parse_attributes(struct loader *l) {
+    lex_expect(l, '(');
+    do {
+        if (lex_dot(l, "managed")) continue;
+        if (!lex_dot(l, "unified")) lex_unexpected(l, "`.managed` or `.unified`");
+        lex_expect(l, '(');
+        number_of(l, ".unified", 0, UINT64_MAX);
+        lex_expect(l, ',');
+        number_of(l, ".unified", 0, UINT64_MAX);
+        lex_expect(l, ')');
+    } while (lex_punct(l, ','));
+    lex_expect(l, ')');
+}
+
+/* Hints about what an entry's pointer points to: .ptr, a space, .align. */
+static void parse_pointed(struct loader *l) {
+    static const char *const spaces[] = {"global", "shared", "const", "local"};
+    if (!lex_dot(l, "ptr")) return;
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (lex_dot(l, spaces[i])) break;
+    if (lex_dot(l, "align")) parse_align(l);
+}
+
+/* .align and attributes in any order, then .v2 or .v4, then the type. */
 static struct prefix parse_prefix(struct loader *l, bool parameter) {
     struct prefix p = {.vector = 1};
-    while (l->token.kind == T_DOT) {
-        if (lex_dot(l, "align")) {
-            s64 align = constant_integer(l);
-            if (align < 1 || align > 4096 || (align & (align - 1)))
-                load_fail(l, l->behind, ".align %lld is not a power of two up to 4096", (long long)align);
-            if (!p.type.valid) p.align = (unsigned)align;
-        } else if (lex_dot(l, "v2")) {
-            p.vector = 2;
-        } else if (lex_dot(l, "v4")) {
-            p.vector = 4;
-        } else if (lex_dot(l, "attribute")) {
-            while (!lex_punct(l, ')')) {
-                if (l->token.kind == T_END) load_fail(l, l->token.line, ".attribute without an end");
-                lex_next(l);
-            }
-        } else if (parameter && p.type.valid &&
-                   (lex_dot(l, "ptr") || lex_dot(l, "global") || lex_dot(l, "shared") || lex_dot(l, "const") ||
-                    lex_dot(l, "local"))) {
-            continue; /* hints about what a pointer points to */
-        } else {
-            p.type = parse_type(l);
-            if (p.type.kind == REG_PRED) load_fail(l, l->behind, "predicates exist in registers only");
-        }
-    }
-    if (!p.type.valid) lex_unexpected(l, "a type");
+    for (;;)
+        if (lex_dot(l, "align"))
+            p.align = parse_align(l);
+        else if (lex_dot(l, "attribute"))
+            parse_attributes(l);
+        else
+            break;
+    if (lex_dot(l, "v2"))
+        p.vector = 2;
+    else if (lex_dot(l, "v4"))
+        p.vector = 4;
+    p.half = l->token.kind == T_DOT && text_is(l->token.text, "f16");
+    bool pair = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
+    p.type = parse_type(l);
+    if (p.type.kind == REG_PRED) load_fail(l, l->behind, "predicates exist in registers only");
+    if (p.type.bits * p.vector > 128) load_fail(l, l->behind, "vectors have at most 128 bits");
+    if (parameter && (pair || p.vector > 1))
+        load_fail(l, l->behind, "parameters are no vectors and no .f16x2: declare .align and an array of .b8");
     return p;
 }
 
-/* The name and its dimensions. */
-static struct variable *parse_declarator(struct loader *l, const struct prefix *p, bool *open_dimension) {
+/* The name and its dimensions; a vector's elements are the last. */
+static struct variable *parse_declarator(struct loader *l, const struct prefix *p, struct dimensions *size) {
     struct variable *v = load_take(l, sizeof *v);
-    *open_dimension = false;
+    *size = (struct dimensions){.vector = p->vector > 1, .half = p->half, .type = p->type};
     v->name = parse_identifier(l);
     v->element = p->type.bits / 8;
     v->bytes = v->element * p->vector;
     v->align = p->align ? p->align : (unsigned)v->bytes;
     while (lex_punct(l, '[')) {
+        if (size->count == MAX_DIMENSIONS)
+            load_fail(l, l->behind, "more than %d dimensions are not supported", MAX_DIMENSIONS);
         if (lex_punct(l, ']')) {
-            if (*open_dimension)
+            if (size->count)
                 load_fail(l, l->behind, "only the first dimension of `%.*s` may be open", (int)v->name.length,
                           v->name.at);
-            *open_dimension = true;
+            size->open = true;
+            size->at[size->count++] = UINT64_MAX;
             continue;
         }
-        s64 n = constant_integer(l);
-        if (n == 0)
-            load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
-        else if (n < 0 || v->bytes > (1ull << 40) / (u64)n)
-            load_fail(l, l->behind, "size %lld of `%.*s` is out of range", (long long)n, (int)v->name.length,
+        u64 n = number_of(l, "a dimension of", 0, UINT64_MAX);
+        if (n == 0) load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
+        if (v->bytes > (1ull << 40) / n)
+            load_fail(l, l->behind, "size %llu of `%.*s` is out of range", (unsigned long long)n, (int)v->name.length,
                       v->name.at);
-        v->bytes *= (u64)n;
+        v->bytes *= n;
+        size->at[size->count++] = n;
         lex_expect(l, ']');
     }
+    if (size->vector) size->at[size->count++] = p->vector;
     return v;
-}
-
-/* ---- initialisers ---- */
-struct filling {
-    u8 *bytes;
-    u64 capacity, at;
-    struct ptx_pointer *pointers;
-    u32 pointer_count, pointer_capacity;
-};
-
-static void fill_address(struct loader *l, struct filling *fill, const struct variable *v) {
-    struct text name = parse_identifier(l);
-    if (text_is(name, "generic") && lex_punct(l, '(')) {
-        name = parse_identifier(l);
-        lex_expect(l, ')');
-    }
-    struct symbol *s = symbol_find(l, name);
-    if (!s || s->kind != SYMBOL_VARIABLE || (s->variable->space != SPACE_GLOBAL && s->variable->space != SPACE_CONST))
-        load_fail(l, l->behind, "`%.*s` in an initialiser is not a global or constant variable", (int)name.length,
-                  name.at);
-    if (v->element != 8) load_fail(l, l->behind, "an address initialises 64-bit elements only");
-    s64 addend = 0;
-    if (l->token.kind == T_PUNCT && (l->token.punct == '+' || l->token.punct == '-')) addend = constant_integer(l);
-    if (fill->pointer_count == fill->pointer_capacity)
-        fill->pointers =
-            load_grow(l, fill->pointers, fill->pointer_count, sizeof *fill->pointers, &fill->pointer_capacity);
-    fill->pointers[fill->pointer_count++] = (struct ptx_pointer){(unsigned)fill->at, 8, s->variable->index, addend};
-}
-
-static void fill_value(struct loader *l, struct filling *fill, const struct variable *v, bool is_float) {
-    if (lex_punct(l, '{')) {
-        if (++l->depth > 200) load_fail(l, l->token.line, "initialiser nested too deep");
-        if (!lex_punct(l, '}')) {
-            do
-                fill_value(l, fill, v, is_float);
-            while (lex_punct(l, ','));
-            lex_expect(l, '}');
-        }
-        l->depth--;
-        return;
-    }
-    while (fill->at + v->element > fill->capacity) {
-        u64 bigger = fill->capacity * 2 + 64;
-        u8 *bytes = load_take(l, bigger);
-        if (fill->capacity) memcpy(bytes, fill->bytes, fill->capacity);
-        fill->bytes = bytes;
-        fill->capacity = bigger;
-    }
-    if (!fill->bytes || !v->element) load_fail(l, l->token.line, "variables of this type have no initialiser");
-    bool minus = false;
-    if (is_float)
-        while (l->token.kind == T_PUNCT && (l->token.punct == '-' || l->token.punct == '+')) {
-            minus ^= l->token.punct == '-';
-            lex_next(l);
-        }
-    u64 bits = 0;
-    if (l->token.kind == T_F32 || l->token.kind == T_F64) {
-        bool narrow = l->token.kind == T_F32;
-        bits = l->token.bits;
-        if (is_float && v->element == 4 && !narrow) {
-            double d;
-            memcpy(&d, &bits, 8);
-            bits = float_from_double(FMT_F32, d, ROUND_NEAREST);
-        } else if (is_float && v->element == 8 && narrow) {
-            double d = float_to_double(FMT_F32, bits);
-            memcpy(&bits, &d, 8);
-        }
-        if (minus) bits ^= 1ull << (v->element * 8 - 1);
-        lex_next(l);
-    } else if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
-        fill_address(l, fill, v);
-    } else {
-        bits = (u64)constant_integer(l);
-        if (minus) bits = 0 - bits;
-        if (is_float && bits) load_fail(l, l->behind, "a float constant is expected for a float variable");
-    }
-    memcpy(fill->bytes + fill->at, &bits, v->element < 8 ? v->element : 8);
-    fill->at += v->element;
 }
 
 static void add_module_variable(struct loader *l, struct variable *v, const struct filling *fill) {
@@ -220,9 +175,7 @@ static void add_module_variable(struct loader *l, struct variable *v, const stru
     if (m->variable_count == m->variable_capacity)
         m->variables = load_grow(l, m->variables, m->variable_count, sizeof *m->variables, &m->variable_capacity);
     struct ptx_variable *out = &m->variables[m->variable_count];
-    if (v->name.length >= sizeof out->name)
-        load_fail(l, l->behind, "the name of a variable has more than %zu characters", sizeof out->name - 1);
-    memcpy(out->name, v->name.at, v->name.length);
+    out->name = load_text(l, v->name);
     out->bytes = v->bytes;
     out->align = v->align;
     out->constant = v->space == SPACE_CONST;
@@ -285,11 +238,11 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
 }
 
 void parse_passed(struct loader *l) {
-    bool open;
+    struct dimensions size;
     struct prefix prefix = parse_prefix(l, true);
     do {
-        struct variable *v = parse_declarator(l, &prefix, &open);
-        if (open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+        struct variable *v = parse_declarator(l, &prefix, &size);
+        if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
         v->space = SPACE_LOCAL;
         v->passed = true;
         place_local(l, l->function, v);
@@ -300,38 +253,38 @@ void parse_passed(struct loader *l) {
     lex_expect(l, ';');
 }
 
-struct variable *parse_formal(struct loader *l) {
-    bool open;
+struct variable *parse_formal(struct loader *l, bool place) {
+    struct dimensions size;
     struct prefix prefix = parse_prefix(l, true);
-    struct variable *v = parse_declarator(l, &prefix, &open);
-    if (open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    struct variable *v = parse_declarator(l, &prefix, &size);
+    if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
     v->space = SPACE_LOCAL;
     v->passed = true;
+    if (place) place_local(l, l->function, v);
     return v;
 }
 
 /* After the space's name; to the semicolon. */
 void parse_variable(struct loader *l, enum space space, bool external) {
-    bool open;
+    struct dimensions size;
     struct prefix prefix = parse_prefix(l, false);
     do {
         u32 line = l->token.line;
-        struct variable *v = parse_declarator(l, &prefix, &open);
+        struct variable *v = parse_declarator(l, &prefix, &size);
         v->space = space;
         v->external = external;
+        if (!l->function && (special_named(v->name) >= 0 || special_foreign(v->name)))
+            load_fail(l, line, "`%.*s` is a special register", (int)v->name.length, v->name.at);
         struct filling fill = {0};
         if (lex_punct(l, '=')) {
             if (space != SPACE_GLOBAL && space != SPACE_CONST)
                 load_fail(l, line, "only global and constant variables have initialisers");
-            u64 stride = v->bytes;
-            fill_value(l, &fill, v, prefix.type.kind == REG_FLOAT);
-            if (open && stride) v->bytes = (fill.at + stride - 1) / stride * stride;
-            if (fill.at > v->bytes)
-                load_fail(l, line, "more initialisers than `%.*s` has elements", (int)v->name.length, v->name.at);
-        } else if (open && !external) {
+            parse_initial(l, &fill, v, &size);
+        } else if (size.open && !external) {
             load_fail(l, line, "`%.*s` has an open dimension and no initialiser", (int)v->name.length, v->name.at);
+        } else if (size.open) {
+            v->bytes = 0;
         }
-        if (open && external) v->bytes = 0;
         place(l, v, &fill);
         struct symbol *s = symbol_add(l, v->name, SYMBOL_VARIABLE);
         s->variable = v;
@@ -342,11 +295,12 @@ void parse_variable(struct loader *l, enum space space, bool external) {
 
 /* One .param of an entry, after ".param". */
 struct variable *parse_parameter(struct loader *l) {
-    bool open;
+    struct dimensions size;
     struct function *f = l->function;
     struct prefix prefix = parse_prefix(l, true);
-    struct variable *v = parse_declarator(l, &prefix, &open);
-    if (open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    parse_pointed(l);
+    struct variable *v = parse_declarator(l, &prefix, &size);
+    if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
     v->space = SPACE_PARAM;
     f->param_bytes = align_up(f->param_bytes, v->align);
     v->offset = f->param_bytes;

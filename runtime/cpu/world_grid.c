@@ -39,7 +39,7 @@ void grid_start(struct world *world, struct launch *launch) {
     device->place_again = true;
     if (!launch->grid.predecessor_done) world->counters.pdl_early++;
     world_progressed(world);
-    world_trace(world, "device %d: grid %llu %s starts%s", device->ordinal, (unsigned long long)launch->grid.id,
+    world_trace(world, "device %d: grid %llu %.127s starts%s", device->ordinal, (unsigned long long)launch->grid.id,
                 launch->grid.fn->name, launch->grid.predecessor_done ? "" : " before its predecessor has ended");
 }
 
@@ -53,7 +53,7 @@ static void complete(struct world *world, struct launch *launch) {
     launch->complete = true;
     order_complete(world, launch);
     world_progressed(world);
-    world_trace(world, "device %d: grid %llu %s is complete", device->ordinal, (unsigned long long)launch->grid.id,
+    world_trace(world, "device %d: grid %llu %.127s is complete", device->ordinal, (unsigned long long)launch->grid.id,
                 launch->grid.fn->name);
     stream_op_done(world, launch->op);
 }

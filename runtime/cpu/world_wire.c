@@ -309,10 +309,10 @@ bool wire_send(struct world *world, struct resident *source, unsigned thread, st
 static void fail_landing(struct world *world, const struct word *word) {
     const struct grid *grid = &word->source->launch->grid;
     char text[512] = "";
-    text_add(
-        text, sizeof text,
-        "a late store of kernel %s (grid %llu, device %d, CTA %u, thread %u) landed in freed memory: ", grid->fn->name,
-        (unsigned long long)grid->id, grid->device->ordinal, word->source->cta.linear, word->thread);
+    text_add(text, sizeof text,
+             "a late store of kernel %.127s (grid %llu, device %d, CTA %u, thread %u) landed in freed memory: ",
+             grid->fn->name, (unsigned long long)grid->id, grid->device->ordinal, word->source->cta.linear,
+             word->thread);
     memory_explain(world, (uint64_t)(uintptr_t)word->at, 4, -1, true, text, sizeof text);
     world_fail_text(world, RESULT_ILLEGAL_ADDRESS, text);
 }

@@ -1,0 +1,249 @@
+/* test_cpu_declarations.c - what PTX declares: variables, their initialisers, functions, and what says where code comes
+ * from. What ptxas 13.0.88 refuses is refused with line and reason, what it takes is taken, and initial values are the
+ * bytes that it puts into the image (section .nv.global.init). */
+#include "runtime/cpu/machine.h"
+#include "tests/refused.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#define HEAD ".version 8.3\n.target sm_90a\n.address_size 64\n"
+#define G ".global .align 16 .b8 g[64];\n"
+
+/* From line 5 on. */
+static const struct refusal malformed[] = {
+    /* types, and what stands before and behind them */
+    {".global .bf16 q;\n", "5: .bf16 is a type of instructions alone: declare .b16"},
+    {".entry q() { .reg .bf16x2 a; }\n", "5: .bf16x2 is a type of instructions alone: declare .b32"},
+    {".entry q(.param .bf16 a) { ret; }\n", "5: .bf16 is a type of instructions alone: declare .b16"},
+    {".entry q(.param .f16x2 a) { ret; }\n",
+     "5: parameters are no vectors and no .f16x2: declare .align and an array of .b8"},
+    {".entry q(.param .v4 .f32 a) { ret; }\n",
+     "5: parameters are no vectors and no .f16x2: declare .align and an array of .b8"},
+    {".entry q() { .param .f16x2 a; }\n",
+     "5: parameters are no vectors and no .f16x2: declare .align and an array of .b8"},
+    {".global .v4 .u64 q;\n", "5: vectors have at most 128 bits"},
+    {".global .v2 .v2 .u32 q;\n", "5: a type is expected before `.v2`"},
+    {".global .v8 .u16 q;\n", "5: a type is expected before `.v8`"},
+    {".global .u32 .align 4 q;\n", "5: a name is expected before `.align`"},
+    {".global .v2 .align 8 .u32 q;\n", "5: a type is expected before `.align`"},
+    {".global .global .u32 q;\n", "5: a type is expected before `.global`"},
+    {".global .u32 .ptr q;\n", "5: a name is expected before `.ptr`"},
+    {".global .attribute(.foo) .u32 q;\n", "5: `.managed` or `.unified` is expected before `.foo`"},
+    {".global .attribute(.unified(1)) .u32 q;\n", "5: `,` is expected before `)`"},
+    {".global .attribute .u32 q;\n", "5: `(` is expected before `.u32`"},
+    {".entry q(.param .u64 .ptr .align 16 .global a) { ret; }\n", "5: a name is expected before `.global`"},
+    {".entry q(.param .u64 .global a) { ret; }\n", "5: a name is expected before `.global`"},
+    {".entry q(.param .u64 .ptr .global .align 3 a) { ret; }\n", "5: .align 3 is not a power of two up to 4096"},
+    {".func q(.param .u64 .ptr a) { ret; }\n", "5: a name is expected before `.ptr`"},
+    /* sizes */
+    {".global .u32 q[1+1];\n", "5: `]` is expected before `+`"},
+    {".global .u32 q[2.0];\n", "5: a number is expected before `2.0`"},
+    {".global .u32 q[4,5];\n", "5: `]` is expected before `,`"},
+    {".global .u8 q[1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1];\n",
+     "5: more than 15 dimensions are not supported"},
+    /* names */
+    {".global .u32 _;\n", "5: `_` cannot be declared"},
+    {".global .u32 $;\n", "5: `$` cannot be declared"},
+    {".global .u32 WARP_SZ;\n", "5: `WARP_SZ` cannot be declared"},
+    {".global .u32 %tid;\n", "5: `%tid` is a special register"},
+    {".global .u32 %laneid;\n", "5: `%laneid` is a special register"},
+    {".entry _() { ret; }\n", "5: `_` cannot be declared"},
+    {".entry q() { .reg .u32 %q.r; }\n", "5: `%q.r` cannot be declared"},
+    {".entry q() { .reg .u32 _; }\n", "5: `_` cannot be declared"},
+    {".entry q() { WARP_SZ: ret; }\n", "5: `WARP_SZ` cannot be declared"},
+    /* initialisers */
+    {".global .u32 q = {1};\n", "5: an integer constant is expected before `{`"},
+    {".global .u32 q[2] = 1;\n", "5: `{` is expected before `1`"},
+    {".global .u32 q[] = {};\n", "5: `q` has an open dimension and no initialiser"},
+    {".global .u32 q[2][2] = {1, 2};\n", "5: `{` is expected before `1`"},
+    {".global .u32 q[2][2] = {{1, 2}, 3};\n", "5: `{` is expected before `3`"},
+    {".global .u32 q[2] = {{1}, {2}};\n", "5: an integer constant is expected before `{`"},
+    {".global .u32 q[2][3] = {{1, 2, 3, 4}};\n", "5: more initialisers than `q` has elements"},
+    {".global .u32 q[2] = {1,};\n", "5: an integer constant is expected before `}`"},
+    {".global .v2 .u32 q = 1;\n", "5: `{` is expected before `1`"},
+    {".global .v2 .u32 q = {1};\n", "5: a vector of `q` has 2 elements, and 1 are given"},
+    {".global .v2 .u32 q = {1, 2, 3};\n", "5: more initialisers than `q` has elements"},
+    {".global .v2 .u32 q[2] = {1, 2, 3, 4};\n", "5: `{` is expected before `1`"},
+    {".global .u32 q = 1.5;\n", "5: an integer constant is expected for an integer variable"},
+    {".global .s32 q = 0f3F800000;\n", "5: an integer constant is expected for an integer variable"},
+    {".global .f32 q = 0;\n", "5: a float constant is expected for a float variable"},
+    {".global .f32 q = -0;\n", "5: a float constant is expected for a float variable"},
+    {".global .f64 q = g;\n", "5: a float constant is expected for a float variable"},
+    {".global .f16 q = 1.5;\n", "5: variables of .f16 have no initialiser: declare .b16"},
+    {".global .u64 q = g-4;\n", "5: `;` is expected before `-`"},
+    {".global .u64 q = 4+g;\n", "5: an integer constant is expected before `g`"},
+    {".global .u64 q = generic(g+4);\n", "5: `)` is expected before `+`"},
+    /* functions that nobody calls */
+    {".func q() { foo; }\n", "5: `foo;`: unknown instruction `foo`"},
+    {".func q() { bra L; }\n", "5: label `L` is not defined"},
+    {".func q(.param .f8 a) { ret; }\n", "5: a type is expected before `.f8`"},
+    {".func q(.param .u32 a, .param .u32 a) { ret; }\n", "5: `a` is declared twice in one scope"},
+    {".func q(.param .u32 _) { ret; }\n", "5: `_` cannot be declared"},
+    {".func q() .maxntid 3 { ret; }\n", "5: `.maxntid` is not supported before the body of `q`"},
+    {".func q() .noreturn .noreturn { exit; }\n", "5: `.noreturn` is not supported before the body of `q`"},
+    {".func q() { call nobody; }\n",
+     "5: `call nobody;`: function `nobody` has no body in this PTX: linking is not supported"},
+    {".func q() { ret; } .global .u32 q;\n", "5: `q` is declared twice in one scope"},
+    {".func g() { ret; }\n", "5: `g` is declared twice in one scope"},
+    {".func q() { ret; }\n.entry q() { ret; }\n", "6: `q` is declared twice in one scope"},
+    /* statements */
+    {".entry q() { ; }\n", "5: an instruction is expected before `;`"},
+    {".entry q() { { ret; }; }\n", "5: an instruction is expected before `;`"},
+    {".entry q() { .extern .shared .b8 s[]; }\n", "5: directive `.extern` is not supported within an entry"},
+    {".entry q() { .reg .b64 d; mov.u64 d, g-0; }\n", "5: `mov.u64 d, g-0;`: `;` is expected before `-`"},
+    {".entry q() { .reg .b64 d; ld.global.u8 d, [d-0]; }\n", "5: `]` is expected before `-`"},
+    /* where code comes from */
+    {".file 1\n", "6: the name of a file in quotes is expected before the end"},
+    {".file \"a.c\"\n", "5: a number is expected before `\"a.c\"`"},
+    {".file 1 \"a.c\", 5, 6, 7\n", "5: a directive is expected before `,`"},
+    {".loc 1 1 1\n", "5: directive `.loc` is not supported"},
+    {".entry q() { .file 1 \"a.c\"\n }\n", "5: directive `.file` is not supported within an entry"},
+    {".entry q() { .loc 1 1\n ret; }\n", "6: a number is expected before `ret`"},
+    {".entry q() { .loc 1 1 1, inlined_at 1 1 1\n }\n", "5: function_name is expected before `inlined_at`"},
+    {".section debug_x { .b8 1 }\n", "5: the name of a section is expected before `debug_x`"},
+    {".section { .b8 1 }\n", "5: the name of a section is expected before `{`"},
+    {".section .debug_x { .u8 1 }\n", "5: a label, `.b8`, `.b16`, `.b32`, `.b64` or `}` is expected before `.u8`"},
+    {".section .debug_x { .b8 1; }\n", "5: a label, `.b8`, `.b16`, `.b32`, `.b64` or `}` is expected before `;`"},
+    {".section .debug_x { .b8 }\n", "5: a number, a name or a section is expected before `}`"},
+    {".section .debug_x { .b8 \"a\" }\n", "5: a number, a name or a section is expected before `\"a\"`"},
+    {".section .debug_x { .b8 1+2 }\n", "5: a label, `.b8`, `.b16`, `.b32`, `.b64` or `}` is expected before `+`"},
+    {".section .debug_x { foo }\n", "5: `:` is expected before `}`"},
+    {".section .debug_x { .b8 1,\n.b8 2\n", "6: a label, `.b8`, `.b16`, `.b32`, `.b64` or `}` is expected before `2`"},
+    {"@@ DWARF .byte 0x5\n", "5: a directive is expected before `@`"},
+    {"@@foo\n", "5: a directive is expected before `@`"},
+};
+
+static const char *const taken[] = {
+    ".global .attribute(.managed) .align 8 .u32 a; .global .align 8 .attribute(.managed, .managed) .u32 b;",
+    ".global .align 4 .align 8 .u32 a, b, c[2]; .const .align 16 .u32 d; .global .v4 .u16 e; .global .v2 .b64 f;",
+    ".global .u32 a[WARP_SZ], b[0x10], c[4U], d [ 4 ] [ 5 ]; .global .f16 h; .global .f16x2 i; .global .b8 "
+    "j[4294967296];",
+    ".global .u64 a = g, b = g+4, c = generic(g)+4, d = g+-4, e = g+(4), f = g+2*2; .global .u64 h[2] = {g, g+1};",
+    ".global .u32 a[2] = {}, b[2][2] = {{1, 2}}, c[2][2] = {{1, 2}, {}}, d[][2] = {{1, 2}, {3}};",
+    ".entry a(.param .u64 .ptr p, .param .u64 .ptr .global q, .param .u64 .ptr .shared .align 16 r, .param .f16 h) { "
+    "ret; }",
+    ".func a(.param .f16 h) .noreturn { exit; }",
+    ".func b();\n.func a() { call b; }\n.global .u32 late;\n.func b() { .reg .b64 d; mov.u64 d, late; ret; }",
+    ".file 1 \"a.c\", 1700000000, 12 .file 2 \"b.c\"\n.entry a() { .loc 1 1 1\n.loc 1 2 3, function_name $L, "
+    "inlined_at 1 1 1\n}",
+    ".section .debug_x { } .section .debug_y { L: .b8 1, -1, 0x10 .b8 2\nM: .b32 M-L .b32 .debug_x .b32 .debug_x+4 "
+    ".b64 g+4 }",
+};
+
+/* Of `q`, the variable behind g: bytes in hexadecimal, as ptxas has them. */
+static const struct {
+    const char *text, *bytes;
+} initial[] = {
+    {".global .u32 q[2][2] = {{1}, {3, 4}};", "01000000030000000400000000000000"},
+    {".global .u32 q[2][2] = {{}, {3, 4}};", "03000000040000000000000000000000"},
+    {".global .u32 q[][2] = {{1, 2}, {3}};", "01000000020000000300000000000000"},
+    {".global .v2 .u32 q[2] = {{1, 2}, {3, 4}};", "01000000020000000300000004000000"},
+    {".global .v4 .f32 q[2] = {{1.0, 2.0, 3.0, 4.0}};",
+     "0000803f00000040000040400000804000000000000000000000000000000000"},
+    {".global .b32 q = 1.5;", "0000c03f"},
+    {".global .b32 q = -1.5;", "0000c0bf"},
+    {".global .b32 q[3] = {1.5, -2, - 0f3F800000};", "0000c03ffeffffff000080bf"},
+    {".global .b16 q = 1.5;", "0000"},
+    {".global .b64 q = 1.5;", "000000000000f83f"},
+    {".global .b64 q = 0f3f800000;", "0000803f00000000"},
+    {".global .b32 q = 0d3ff8000000000000;", "0000c03f"},
+    {".global .f32 q = 0d3ff8000000000000;", "0000c03f"},
+    {".global .f64 q = 0f3fc00000;", "0000c03f00000000"},
+    {".global .f32 q = --1.5;", "0000c03f"},
+    {".global .f32 q = 0.1;", "cdcccc3d"},
+    {".global .b128 q = 1;", "01000000000000000000000000000000"},
+    {".global .u8 q = 300;", "2c"},
+    {".global .s8 q = -129;", "7f"},
+    {".global .u16 q = 70000;", "7011"},
+};
+
+START_TEST(a_malformed_declaration_is_refused_with_line_and_reason) {
+    refused(HEAD G, &malformed[_i], "");
+}
+END_TEST
+
+static struct ptx_module *load(const char *declaration) {
+    char text[1024], message[1024] = "";
+    snprintf(text, sizeof text, HEAD G "%s\n.visible .entry last() { ret; }\n", declaration);
+    struct ptx_module *module = ptx_load(text, NULL, message, sizeof message);
+    ck_assert_msg(module != NULL, "%s", message);
+    return module;
+}
+
+/* A body that nobody calls leaves nothing behind: the last function is the entry, and it runs alone. */
+START_TEST(a_declaration_that_the_assembler_takes_is_taken) {
+    struct ptx_module *module = load(taken[_i]);
+    unsigned count = ptx_function_count(module);
+    ck_assert_uint_ge(count, 1);
+    ck_assert_str_eq(ptx_function_at(module, count - 1)->name, "last");
+    ptx_free(module);
+}
+END_TEST
+
+START_TEST(initial_values_are_the_bytes_that_the_assembler_makes) {
+    struct ptx_module *module = load(initial[_i].text);
+    ck_assert_uint_eq(ptx_variable_count(module), 2);
+    const struct ptx_variable *variable = ptx_variable_at(module, 1);
+    char hex[2 * 64 + 1] = "";
+    ck_assert_uint_lt(variable->bytes, 64);
+    for (unsigned i = 0; i < variable->bytes; i++)
+        snprintf(hex + (size_t)2 * i, 3, "%02x", i < variable->initial_bytes ? variable->initial[i] : 0);
+    ck_assert_str_eq(hex, initial[_i].bytes);
+    ptx_free(module);
+}
+END_TEST
+
+/* ptxas 13 ends without a word at these; compilers wrote them before PTX 2.0. */
+START_TEST(old_lines_of_debug_information_are_passed_over) {
+    ptx_free(load("@@DWARF .byte 0x05\n@@DWARF .4byte 1\n"));
+}
+END_TEST
+
+/* Names as templates of C++ get them. */
+START_TEST(names_have_any_length) {
+    enum { LENGTH = 5000 };
+    static char name[LENGTH + 1], text[4 * LENGTH];
+    char message[1024] = "";
+    memset(name, 'n', LENGTH);
+    snprintf(text, sizeof text, HEAD ".global .u32 v%s;\n.entry e%s(.param .u32 p%s) { ret; }\n", name, name, name);
+    struct ptx_module *module = ptx_load(text, NULL, message, sizeof message);
+    ck_assert_msg(module != NULL, "%s", message);
+    const struct ptx_function *entry = ptx_function_at(module, 0);
+    const char *const names[] = {ptx_variable_at(module, 0)->name, entry->name, entry->params[0].name};
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(names[i][0], "vep"[i]);
+        ck_assert_str_eq(names[i] + 1, name);
+    }
+    ptx_free(module);
+}
+END_TEST
+
+/* A variable within a function is one more of the module, once a call, and none for reading it alone. */
+START_TEST(a_function_that_nobody_calls_leaves_no_variable) {
+    struct ptx_module *module =
+        load(".func q() { .global .u32 inner = 5; .const .b8 c[60000]; ret; }\n.const .b8 d[60000];");
+    ck_assert_uint_eq(ptx_variable_count(module), 2);
+    ck_assert_str_eq(ptx_variable_at(module, 1)->name, "d");
+    ptx_free(module);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("cpu_declarations");
+    TCase *tcase = tcase_create("PTX");
+    tcase_add_loop_test(tcase, a_malformed_declaration_is_refused_with_line_and_reason, 0,
+                        sizeof malformed / sizeof *malformed);
+    tcase_add_loop_test(tcase, a_declaration_that_the_assembler_takes_is_taken, 0, sizeof taken / sizeof *taken);
+    tcase_add_loop_test(tcase, initial_values_are_the_bytes_that_the_assembler_makes, 0,
+                        sizeof initial / sizeof *initial);
+    tcase_add_test(tcase, names_have_any_length);
+    tcase_add_test(tcase, old_lines_of_debug_information_are_passed_over);
+    tcase_add_test(tcase, a_function_that_nobody_calls_leaves_no_variable);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
