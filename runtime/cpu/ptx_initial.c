@@ -117,8 +117,9 @@ void parse_initial(struct loader *l, struct filling *fill, struct variable *v, c
     if (size->half) load_fail(l, line, "variables of .f16 have no initialiser: declare .b16");
     u64 count = fill_level(l, fill, v, size, 0);
     if (!size->open) return;
-    if (!count) load_fail(l, line, "`%.*s` has an open dimension and no initialiser", (int)v->name.length, v->name.at);
-    if (v->bytes > (1ull << 40) / count)
+    if (!count)
+        load_fail(l, line, "`%.*s` has an open dimension and no initialiser", (int)v->name.length, v->name.at);
+    else if (v->bytes > (1ull << 40) / count)
         load_fail(l, line, "size %llu of `%.*s` is out of range", (unsigned long long)count, (int)v->name.length,
                   v->name.at);
     v->bytes *= count;

@@ -158,8 +158,9 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
             continue;
         }
         u64 n = number_of(l, "a dimension of", 0, UINT64_MAX);
-        if (n == 0) load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
-        if (v->bytes > (1ull << 40) / n)
+        if (n == 0)
+            load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
+        else if (v->bytes > (1ull << 40) / n)
             load_fail(l, l->behind, "size %llu of `%.*s` is out of range", (unsigned long long)n, (int)v->name.length,
                       v->name.at);
         v->bytes *= n;
