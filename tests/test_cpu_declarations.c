@@ -93,6 +93,49 @@ static const struct refusal malformed[] = {
     {".entry q() { .extern .shared .b8 s[]; }\n", "5: directive `.extern` is not supported within an entry"},
     {".entry q() { .reg .b64 d; mov.u64 d, g-0; }\n", "5: `mov.u64 d, g-0;`: `;` is expected before `-`"},
     {".entry q() { .reg .b64 d; ld.global.u8 d, [d-0]; }\n", "5: `]` is expected before `-`"},
+    /* a variable's name as an operand */
+    {".entry q() { .reg .b64 d; add.u64 d, d, g; }\n",
+     "5: `add.u64 d, d, g;`: operand 3: mov brings the address of `g` into a register"},
+    {".entry q() { .reg .b64 d; cvta.to.global.u64 d, g; }\n",
+     "5: `cvta.to.global.u64 d, g;`: operand 2: mov brings the address of `g` into a register"},
+    {".entry q() { .reg .b64 d; atom.global.add.u64 d, [g], g; }\n",
+     "5: `atom.global.add.u64 d, [g], g;`: operand 3: mov brings the address of `g` into a register"},
+    {".entry q() { .shared .u32 s; bar.sync s; }\n",
+     "5: `bar.sync s;`: operand 1: mov brings the address of `s` into a register"},
+    {".entry q() { .shared .b8 s[8]; .reg .b64 d; .reg .b32 r; mov.b64 d, {r, s}; }\n",
+     "5: `mov.b64 d, {r, s};`: operand 2: mov brings the address of `s` into a register"},
+    {".entry q() { .param .b32 p; .reg .b64 d; mov.u64 d, p; }\n",
+     "5: `mov.u64 d, p;`: operand 2: `p`, the parameter of a call, has no address"},
+    /* what a register is declared as */
+    {".entry q() { .reg .u32 r; .reg .f32 f; shr.u32 f, r, 1; }\n",
+     "5: `shr.u32 f, r, 1;`: operand 1 does not suit the instruction's type: a 32-bit value is expected"},
+    {".entry q() { .reg .u64 r; .reg .f64 f; shr.u64 r, f, 1; }\n",
+     "5: `shr.u64 r, f, 1;`: operand 2 does not suit the instruction's type: a 64-bit value is expected"},
+    {".entry q() { .reg .pred p; .reg .b32 r; .reg .f32 f; selp.u32 r, r, f, p; }\n",
+     "5: `selp.u32 r, r, f, p;`: operand 3 does not suit the instruction's type: a 32-bit value is expected"},
+    {".entry q() { .reg .pred p; .reg .u32 r; .reg .f32 f; selp.f32 f, f, r, p; }\n",
+     "5: `selp.f32 f, f, r, p;`: operand 3 does not suit the instruction's type: a 32-bit value is expected"},
+    {".entry q() { .reg .b32 r; .reg .f32 f; slct.u32.s32 r, f, r, r; }\n",
+     "5: `slct.u32.s32 r, f, r, r;`: operand 2 does not suit the instruction's type: a 32-bit value is expected"},
+    {".entry q() { .reg .b32 b; .reg .u32 r; add.f16x2 b, b, r; }\n",
+     "5: `add.f16x2 b, b, r;`: operand 3 does not suit the instruction's type: a packed 32-bit value is expected"},
+    {".entry q() { .reg .b32 b; .reg .s32 r; fma.rn.bf16x2 r, b, b, b; }\n",
+     "5: `fma.rn.bf16x2 r, b, b, b;`: operand 1 does not suit the instruction's type: a packed 32-bit value is "
+     "expected"},
+    {".entry q() { .reg .b32 b; .reg .f16x2 h; add.bf16x2 b, b, h; }\n",
+     "5: `add.bf16x2 b, b, h;`: operand 3 does not suit the instruction's type: a packed 32-bit value is expected"},
+    {".entry q() { .reg .f32 f; .reg .f16x2 h; add.f32 f, f, h; }\n",
+     "5: `add.f32 f, f, h;`: operand 3 does not suit the instruction's type: an f32 is expected"},
+    {".entry q() { .reg .f16x2 h; ld.global.f32 h, [g]; }\n",
+     "5: `ld.global.f32 h, [g];`: register 1 of the data does not suit .f32"},
+    {".entry q() { .reg .f64 z; ld.global.f32 z, [g]; }\n",
+     "5: `ld.global.f32 z, [g];`: register 1 of the data does not suit .f32"},
+    {".entry q() { .reg .u32 r; atom.global.add.noftz.f16x2 r, [g], r; }\n",
+     "5: `atom.global.add.noftz.f16x2 r, [g], r;`: operand 1 does not suit the instruction's type: a packed 32-bit "
+     "value is "
+     "expected"},
+    {".entry q() { .reg .b32 r; .reg .f32 f; match.any.sync.b32 f, r, -1; }\n",
+     "5: `match.any.sync.b32 f, r, -1;`: operand 1 does not suit the instruction's type: a 32-bit integer is expected"},
     /* where code comes from */
     {".file 1\n", "6: the name of a file in quotes is expected before the end"},
     {".file \"a.c\"\n", "5: a number is expected before `\"a.c\"`"},
@@ -125,6 +168,12 @@ static const char *const taken[] = {
     "ret; }",
     ".func a(.param .f16 h) .noreturn { exit; }",
     ".func b();\n.func a() { call b; }\n.global .u32 late;\n.func b() { .reg .b64 d; mov.u64 d, late; ret; }",
+    ".entry q() { .reg .f32 f; .reg .f16x2 h; .reg .b32 r; .reg .pred p; shr.b32 f, f, 1; selp.b32 f, f, h, p; "
+    "add.f16x2 h,"
+    " h, r; add.u32 h, h, 1; prmt.b32 r, r, r, f; fns.b32 f, f, f, f; selp.f32 f, r, f, p; slct.f32.s32 f, f, r, r; }",
+    ".entry q(.param .u64 p) { .reg .b64 d; .reg .b32 r; .shared .u32 s; .local .u32 l; mov.u64 d, g; add.u64 d, d, "
+    "g+4;"
+    " cvta.global.u64 d, g; cvta.param.u64 d, p; mov.u32 r, s; mov.u64 d, l; mapa.shared::cluster.u32 r, s, 1; }",
     ".file 1 \"a.c\", 1700000000, 12 .file 2 \"b.c\"\n.entry a() { .loc 1 1 1\n.loc 1 2 3, function_name $L, "
     "inlined_at 1 1 1\n}",
     ".section .debug_x { } .section .debug_y { L: .b8 1, -1, 0x10 .b8 2\nM: .b32 M-L .b32 .debug_x .b32 .debug_x+4 "

@@ -27,6 +27,23 @@ START_TEST(loads_extend_as_their_type_says) {
 }
 END_TEST
 
+/* PTX ISA, "Operand Size Exceeding Instruction-Type Size": bits go to wider float registers, floats to wider bits. */
+START_TEST(loads_and_stores_use_the_low_part_of_wider_registers) {
+    machine_with(fair(1, 1));
+    numbered();
+    evaluate(".reg .f64 z; ld.global.b32 z, [from+8]; mov.b64 D, z; ld.global.f32 E, [from+12];", 'l', in, out, 32);
+    ck_assert(out[3].d == 0x89ABCDEF + 3 && out[3].e == 0x81234567);
+    evaluate(".reg .f32 y; .reg .f16 y16; ld.global.b16 y, [from+14]; mov.b32 d, y; ld.global.b8 y16, [from+15];"
+             " mov.b16 ha, y16; cvt.u32.u16 e, ha;",
+             'w', in, out, 32);
+    ck_assert(out[3].d == 0x8123 && out[3].e == 0x81);
+    evaluate(".local .align 8 .b64 mine; .reg .f64 z; st.local.u64 [mine], C; mov.b64 z, B; st.local.b16 [mine], z;"
+             " st.local.f32 [mine+4], A; ld.local.u64 D, [mine];",
+             'l', in, out, 32);
+    ck_assert(out[3].d == ((uint64_t)3 << 32 | (0x89ABCDEF + 3) % 0x10000));
+}
+END_TEST
+
 START_TEST(local_memory_is_each_threads_own) {
     machine_with(fair(1, 1));
     numbered();
@@ -124,8 +141,8 @@ START_TEST(atomics_leave_what_any_order_leaves) {
         {"atom.%s.exch.b32 o, [A], 55;", 3, 55},
         {"atom.%s.add.f32 x, [A], x;", 0, 0x46010000}, /* 8256 */
         {"red.%s.add.f64 [A], y;", 0, 0x40C0200000000000},
-        {"red.%s.add.noftz.f16x2 [A], 0x3C003C00;", 0, 0x58005800}, /* 128 each */
-        {"atom.%s.add.noftz.bf16x2 o, [A], 0x3F803F80;", 0, 0x43004300},
+        {"mov.b32 o, 0x3C003C00; red.%s.add.noftz.f16x2 [A], o;", 0, 0x58005800}, /* 128 each */
+        {"mov.b32 o, 0x3F803F80; atom.%s.add.noftz.bf16x2 o, [A], o;", 0, 0x43004300},
         {"L: ld.volatile.%s.u32 o, [A]; add.u32 v, o, 3; atom.%s.cas.b32 v, [A], o, v; setp.ne.u32 p, v, o; @p bra L; "
          "setp.eq.u32 p, t, 0;",
          0, 384},
@@ -241,6 +258,7 @@ int main(void) {
     TCase *tcase = tcase_create("memory");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, loads_extend_as_their_type_says);
+    tcase_add_test(tcase, loads_and_stores_use_the_low_part_of_wider_registers);
     tcase_add_test(tcase, local_memory_is_each_threads_own);
     tcase_add_test(tcase, shared_memory_holds_static_and_dynamic_arrays);
     tcase_add_test(tcase, module_variables_have_their_initial_values);

@@ -43,6 +43,7 @@ struct token {
 enum reg_kind { REG_BITS, REG_INT, REG_FLOAT, REG_PRED };
 struct vreg {
     u8 kind, bits;
+    bool halves; /* .f16x2: bits for integers and for itself, no float */
 };
 
 enum symbol_kind { SYMBOL_REGS, SYMBOL_VARIABLE, SYMBOL_LABEL, SYMBOL_TARGETS, SYMBOL_FUNCTION };
@@ -131,6 +132,7 @@ struct operand {
     enum operand_kind kind;
     bool negated; /* !p */
     bool has_reg; /* O_ADDRESS with a register base */
+    bool sum;     /* O_VARIABLE: an offset is written */
     u8 special;   /* enum special */
     u32 reg;
     u64 bits; /* O_INTEGER, O_F32, O_F64; the offset of addresses */

@@ -110,7 +110,7 @@ void encode_match(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 3, 3);
     op->sub = insn_has(insn, "all");
     op->width = wide ? 64 : 32;
-    op->d = output(l, insn, 'W');
+    op->d = output(l, insn, 'w');
     if (insn->operands[0].paired) op->extra = encode_predicate(l, insn, insn->operands[0].paired);
     op->a = checked(l, insn, 1, wide ? 'L' : 'W', op->width);
     members(l, insn, 2, op);

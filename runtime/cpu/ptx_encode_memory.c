@@ -30,7 +30,8 @@ static bool is_half(struct text type) {
     return text_is(type, "f16") || text_is(type, "bf16") || text_is(type, "f16x2") || text_is(type, "bf16x2");
 }
 
-/* The data operand, scalar or vector: registers as wide as the type or wider (integers), all of one width. */
+/* The data operand, scalar or vector: registers as wide as the type or wider (of floats: bits alone), all of one width.
+ */
 static void encode_data(struct loader *l, const struct insn *insn, const struct operand *data,
                         const struct access_mods *mods, bool load, struct op *op) {
     bool multimem = insn->form->encode == encode_store && insn->form->sub == 1;
@@ -54,8 +55,8 @@ static void encode_data(struct loader *l, const struct insn *insn, const struct 
             struct vreg v = l->function->vregs[o->reg];
             bool floats =
                 (v.kind == REG_FLOAT && type.kind == REG_INT) || (v.kind == REG_INT && type.kind == REG_FLOAT);
-            if (v.kind == REG_PRED || v.bits < type.bits || floats ||
-                (v.bits > type.bits && (type.kind == REG_FLOAT || v.kind == REG_FLOAT)))
+            bool wider = v.bits > type.bits && type.kind == REG_FLOAT && v.kind == REG_FLOAT;
+            if (v.kind == REG_PRED || v.bits < type.bits || floats || wider || (v.halves && type.kind == REG_FLOAT))
                 insn_fail(l, insn, "register %u of the data does not suit .%.*s", i + 1, (int)mods->type.length,
                           mods->type.at);
             if (width && v.bits != width) insn_fail(l, insn, "the registers of a vector have different widths");
@@ -212,9 +213,10 @@ void encode_atom(struct loader *l, const struct insn *insn, struct op *op) {
     struct type type = type_named(mods.type);
     static const char bit_letters[] = "BWLq", int_letters[] = "hwl", float_letters[] = "Hfd";
     unsigned size = type.bits == 16 ? 0 : type.bits == 32 ? 1 : type.bits == 64 ? 2 : 3;
-    char letter = type.kind == REG_BITS  ? bit_letters[size]
-                  : type.kind == REG_INT ? int_letters[size]
-                                         : float_letters[size];
+    char letter = type.bits == 32 && is_half(mods.type) ? 'x'
+                  : type.kind == REG_BITS               ? bit_letters[size]
+                  : type.kind == REG_INT                ? int_letters[size]
+                                                        : float_letters[size];
     u32 *inputs[] = {&op->b, &op->c};
     for (unsigned i = 0; i < result + 1u + sources; i++) {
         if (i == result) continue; /* the address */

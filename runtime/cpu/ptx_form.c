@@ -154,6 +154,19 @@ static bool packed_halves(const struct insn *insn, char letter) {
     return letter == 'x' && (text_is(type, "f16x2") || text_is(type, "bf16x2"));
 }
 
+/* What a register of the right width is declared as, where a letter alone does not tell. */
+static bool declared_amiss(const struct insn *insn, struct vreg v, char letter) {
+    static const char *const strict[] = {"selp", "slct", "shr"};
+    struct text type = last_modifier(insn, text_is(insn->modifiers[0], "slct"));
+    char class = type.at[0];
+    if (v.halves) return letter == 'f' || text_is(type, "bf16x2");
+    if (packed_halves(insn, letter)) return v.kind == REG_INT;
+    for (size_t i = 0; i < sizeof strict / sizeof strict[0]; i++)
+        if (text_is(insn->modifiers[0], strict[i]) && strchr("WLB", letter))
+            return (v.kind == REG_FLOAT && class != 'b' && class != 'f') || (v.kind == REG_INT && class == 'f');
+    return false;
+}
+
 /* NULL when the operand suits the letter of a signature, else why not. */
 const char *operand_mismatch(const struct loader *l, const struct insn *insn, const struct operand *o, char letter) {
     static const struct {
@@ -176,7 +189,7 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
             struct vreg v = l->function->vregs[o->reg];
             if (letter == 'p') return v.kind == REG_PRED ? NULL : want;
             if (o->negated) return "a value without `!`";
-            if (v.bits != letters[i].bits || v.kind == REG_PRED) return want;
+            if (v.bits != letters[i].bits || v.kind == REG_PRED || declared_amiss(insn, v, letter)) return want;
             return v.kind == REG_BITS || (v.kind == REG_INT ? letters[i].integer : letters[i].floating) ? NULL : want;
         }
         case O_INTEGER:
@@ -254,6 +267,30 @@ static unsigned first_form(struct loader *l, const struct insn *insn) {
     return first;
 }
 
+/* A variable's name alone is an operand of few instructions: its address comes into a register first. (A sum of a name
+ * and a constant is a constant to ptxas.) */
+static void check_variable(struct loader *l, const struct insn *insn, const struct operand *o, unsigned number,
+                           bool taken) {
+    for (unsigned i = 0; i < o->count; i++)
+        check_variable(l, insn, &o->items[i], number, false);
+    if (o->kind != O_VARIABLE || o->sum || taken) return;
+    insn_fail(l, insn, "operand %u: mov brings the address of `%.*s` into a register", number,
+              (int)o->variable->name.length, o->variable->name.at);
+}
+
+static void check_variables(struct loader *l, const struct insn *insn) {
+    const struct text root = insn->modifiers[0];
+    bool to = insn->modifier_count > 1 && text_is(insn->modifiers[1], "to");
+    bool taken = text_is(root, "mov") || text_is(root, "mapa") || (text_is(root, "cvta") && !to);
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        const struct operand *o = &insn->operands[i];
+        check_variable(l, insn, o, i + 1, taken);
+        if (taken && o->kind == O_VARIABLE && o->variable->passed)
+            insn_fail(l, insn, "operand %u: `%.*s`, the parameter of a call, has no address", i + 1,
+                      (int)o->variable->name.length, o->variable->name.at);
+    }
+}
+
 void form_choose(struct loader *l, struct insn *insn) {
     enum { COUNT = sizeof forms / sizeof forms[0] };
     char why[160] = "";
@@ -264,6 +301,7 @@ void form_choose(struct loader *l, struct insn *insn) {
         if (!pattern_fits(insn, forms[i].pattern)) continue;
         if (!operands_fit(l, insn, forms[i].sig, why, sizeof why)) continue;
         insn->form = &forms[i];
+        check_variables(l, insn);
         if (forms[i].encode == encode_branch && (insn->operand_count != 1 || insn->operands[0].kind != O_LABEL))
             insn_fail(l, insn, "a label is expected"); /* control flow is read before anything is encoded */
         return;

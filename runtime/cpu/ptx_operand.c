@@ -30,7 +30,8 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
     if (s && s->kind == SYMBOL_VARIABLE) {
         o->kind = O_VARIABLE;
         o->variable = s->variable;
-        if (lex_punct(l, '+')) o->bits = (u64)constant_integer(l);
+        o->sum = lex_punct(l, '+');
+        if (o->sum) o->bits = (u64)constant_integer(l);
         return;
     }
     if (s && s->kind == SYMBOL_TARGETS) {

@@ -41,6 +41,7 @@ void parse_registers(struct loader *l) {
     while (l->token.kind == T_DOT && l->token.text.length == 2 && l->token.text.at[0] == 'v')
         load_fail(l, l->token.line,
                   "vector registers are not supported: declare scalars and use { } in the instruction");
+    bool halves = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
     struct type type = parse_type(l);
     if (type.bits == 8 && type.kind != REG_BITS && type.kind != REG_INT)
         load_fail(l, l->behind, "registers of this type do not exist");
@@ -64,7 +65,7 @@ void parse_registers(struct loader *l) {
         while (f->vreg_count + count > f->vreg_capacity)
             f->vregs = load_grow(l, f->vregs, f->vreg_capacity, sizeof *f->vregs, &f->vreg_capacity);
         for (u64 i = 0; i < count; i++)
-            f->vregs[f->vreg_count++] = (struct vreg){type.kind, type.bits};
+            f->vregs[f->vreg_count++] = (struct vreg){type.kind, type.bits, halves};
         struct register_range *range = load_take(l, sizeof *range);
         *range = (struct register_range){f->ranges, name, s->first, s->count, s->range};
         f->ranges = range;
