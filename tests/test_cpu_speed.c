@@ -83,13 +83,6 @@ static const struct kind {
      1000},
 };
 
-/* The machine may have others to serve: processor time. */
-static double processor_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 START_TEST(loops_of_one_kind_at_speed) {
     const struct kind *k = &kinds[_i];
     char *text = NULL;

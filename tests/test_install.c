@@ -305,7 +305,7 @@ START_TEST(the_guide_needs_what_it_says) {
     good("mkdir home && HOME=$PWD/home && eval \"$make\" $(sed -n 's/^    make \\(install .*\\)/\\1/p' "
          "\"$source/docs/writing-templates.md\")");
     good("HOME=$PWD/home && . ./settings && test $(command -v dcpk) = $PWD/home/dcpk/bin/dcpk && "
-         "cc -std=c11 " SANITIZE "run.c -o run $(pkg-config --cflags --libs dcpkgen dcpk) -lm && ./run");
+         "cc -std=c11 " SANITIZE " run.c -o run $(pkg-config --cflags --libs dcpkgen dcpk) -lm && ./run");
     expect_in(last.out, "2 launches, 2 of them with PDL");
 }
 END_TEST
