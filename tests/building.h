@@ -21,6 +21,8 @@ char *get_file(const char *path, size_t *length); /* NULL when there is none; ma
 
 /* A real ptxas is found in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin. Tests that need it say so once and pass. */
 bool have_ptxas(void);
+/* NULL when ptxas refuses the text; *verbose, what it says. Both malloc. */
+char *try_cubin(const char *ptx, const char *arch, size_t *length, char **verbose);
 /* The cubin of a PTX text, and in *verbose (may be NULL) what ptxas -v says. malloc. Asserts success. */
 char *real_cubin(const char *ptx, const char *arch, size_t *length, char **verbose);
 

@@ -293,6 +293,8 @@ bool function_known(const struct loader *l, struct text name);
 
 /* ptx_constant.c */
 s64 constant_integer(struct loader *l);
+/* T_F32 or T_F64, its signs taken into its bits; false, and nothing read, where no float is next. */
+bool constant_float(struct loader *l, struct token *out);
 
 /* ptx_operand.c */
 void parse_operands(struct loader *l, struct insn *insn);

@@ -1,5 +1,6 @@
-/* ptx_constant.c - integer constant expressions: of array sizes, initialisers, offsets and operands.
+/* ptx_constant.c - integer constant expressions: of initialisers, offsets and operands; and floats with their signs.
  * Unsigned and signed constants are both 64 bits wide here; division and shifts to the right are signed. */
+#include <string.h>
 #include <runtime/cpu/ptx.h>
 
 static s64 unary(struct loader *l) {
@@ -103,4 +104,28 @@ s64 constant_integer(struct loader *l) {
         return value ? yes : no;
     }
     return value;
+}
+
+bool constant_float(struct loader *l, struct token *out) {
+    const struct token first = l->token;
+    const char *at = l->at;
+    const u32 line = l->line, behind = l->behind;
+    bool minus = false, sign = false;
+    for (; l->token.kind == T_PUNCT && !l->token.second && strchr("+-", l->token.punct); lex_next(l)) {
+        minus ^= l->token.punct == '-';
+        sign = true;
+    }
+    *out = l->token;
+    if (out->kind != T_F32 && out->kind != T_F64) { /* an integer's expression begins with its signs */
+        l->token = first;
+        l->at = at;
+        l->line = line;
+        l->behind = behind;
+        return false;
+    }
+    if (sign && out->kind == T_F32)
+        load_fail(l, out->line, "`%.*s` takes no sign: its bits have one", (int)out->text.length, out->text.at);
+    if (minus) out->bits ^= 1ull << 63;
+    lex_next(l);
+    return true;
 }

@@ -35,49 +35,23 @@ static void reserve(struct loader *l, struct filling *fill, const struct variabl
     fill->capacity = bigger;
 }
 
-static bool is_float(const struct token *t) {
-    return t->kind == T_F32 || t->kind == T_F64;
-}
-
-static bool is_sign(const struct token *t) {
-    return t->kind == T_PUNCT && !t->second && (t->punct == '-' || t->punct == '+');
-}
-
-/* A float is next, behind signs and blanks. */
-static bool signs_of_float(const char *at) {
-    at += strspn(at, "+- \t\r\n");
-    size_t digits = strspn(at, "0123456789");
-    bool bits = at[0] == '0' && at[1] && strchr("fFdD", at[1]);
-    return bits || (digits && at[digits] && strchr(".eE", at[digits]));
-}
-
 /* 0f... stands for its bits wherever it is; a double goes into 32 bits as a float. */
-static u64 float_bits(struct loader *l, const struct variable *v, bool minus) {
-    u64 bits = l->token.bits;
-    bool wide = l->token.kind == T_F64;
-    lex_next(l);
-    if (wide && v->element <= 4) {
-        double d;
-        memcpy(&d, &bits, 8);
-        bits = v->element == 4 ? float_from_double(FMT_F32, d, ROUND_NEAREST) : 0;
-        wide = false;
-    }
-    return minus ? bits ^ 1ull << (wide ? 63 : 31) : bits;
+static u64 float_bits(const struct token *t, unsigned bytes) {
+    if (t->kind == T_F32 || bytes > 4) return t->bits;
+    double d;
+    memcpy(&d, &t->bits, 8);
+    return bytes == 4 ? float_from_double(FMT_F32, d, ROUND_NEAREST) : 0;
 }
 
 static void fill_scalar(struct loader *l, struct filling *fill, const struct variable *v, struct type type) {
     reserve(l, fill, v);
-    struct token first = l->token;
-    bool minus = false;
-    if (type.kind == REG_FLOAT || (type.kind == REG_BITS && signs_of_float(l->token.text.at))) {
-        for (; is_sign(&l->token); lex_next(l))
-            minus ^= l->token.punct == '-';
-    }
+    struct token t;
     u64 bits = 0;
-    if (is_float(&l->token) && type.kind != REG_INT)
-        bits = float_bits(l, v, minus);
-    else if (is_float(&l->token) || type.kind == REG_FLOAT)
-        load_fail(l, first.line, "%s constant is expected for %s variable",
+    bool is_float = constant_float(l, &t);
+    if (is_float && type.kind != REG_INT)
+        bits = float_bits(&t, v->element);
+    else if (is_float || type.kind == REG_FLOAT)
+        load_fail(l, t.line, "%s constant is expected for %s variable",
                   type.kind == REG_FLOAT ? "a float" : "an integer", type.kind == REG_FLOAT ? "a float" : "an integer");
     else if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ"))
         fill_address(l, fill, v);

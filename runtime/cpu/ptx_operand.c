@@ -101,21 +101,11 @@ static void parse_vector(struct loader *l, struct insn *insn, struct operand *o)
 }
 
 static void parse_constant(struct loader *l, struct operand *o) {
-    bool minus = l->token.kind == T_PUNCT && l->token.punct == '-' && !l->token.second;
-    struct token before = l->token;
-    const char *at = l->at;
-    u32 line = l->line;
-    if (minus) lex_next(l);
-    if (l->token.kind == T_F32 || l->token.kind == T_F64) {
-        o->kind = l->token.kind == T_F32 ? O_F32 : O_F64;
-        o->bits = l->token.bits ^ (!minus ? 0 : o->kind == O_F32 ? 1ull << 31 : 1ull << 63);
-        lex_next(l);
+    struct token t;
+    if (constant_float(l, &t)) {
+        o->kind = t.kind == T_F32 ? O_F32 : O_F64;
+        o->bits = t.bits;
         return;
-    }
-    if (minus) { /* an integer expression: from its minus */
-        l->token = before;
-        l->at = at;
-        l->line = line;
     }
     o->kind = O_INTEGER;
     o->bits = (u64)constant_integer(l);

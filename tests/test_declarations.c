@@ -1,0 +1,85 @@
+/* test_declarations.c - the tables by which test_cpu_declarations.c judges the CPU device, judged by the real ptxas: it
+ * refuses every malformed row, takes every other, and puts the initial values that the table has into section
+ * .nv.global.init. */
+#include "tests/building.h"
+#include "tests/cpu_declarations.h"
+
+#include <check.h>
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The text, and behind it an entry that takes the address of `name`: ptxas drops what nobody names. */
+static char *assembled(const char *declaration, const char *name, size_t *length, char **says) {
+    char text[2048];
+    snprintf(text, sizeof text,
+             HEAD G "%s\n.visible .entry last(.param .u64 o) { .reg .b64 d, to; mov.u64 d, %s; ld.param.u64 to, [o]; "
+                    "st.global.u64 [to], d; ret; }\n",
+             declaration, name);
+    return try_cubin(text, "sm_90a", length, says);
+}
+
+START_TEST(the_assembler_refuses_what_is_refused) {
+    if (!have_ptxas()) return;
+    size_t length;
+    char *says = NULL, *cubin = assembled(malformed[_i].text, "g", &length, &says);
+    ck_assert_msg(cubin == NULL, "ptxas takes: %s", malformed[_i].text);
+    ck_assert_msg(strstr(says, "error") || strstr(says, "fatal"), "%s: %s", malformed[_i].text, says);
+    free(says);
+}
+END_TEST
+
+START_TEST(the_assembler_takes_what_is_taken) {
+    if (!have_ptxas()) return;
+    size_t length;
+    char *says = NULL, *cubin = assembled(taken[_i], "g", &length, &says);
+    ck_assert_msg(cubin != NULL, "ptxas refuses: %s\n%s", taken[_i], says);
+    free(says);
+    free(cubin);
+}
+END_TEST
+
+static const unsigned char *section(const char *cubin, const char *name, size_t *length) {
+    Elf64_Ehdr head;
+    memcpy(&head, cubin, sizeof head);
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(const void *)(cubin + head.e_shoff);
+    const char *names = cubin + sections[head.e_shstrndx].sh_offset;
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        if (strcmp(names + sections[i].sh_name, name) != 0) continue;
+        *length = sections[i].sh_size;
+        return (const unsigned char *)cubin + sections[i].sh_offset;
+    }
+    return NULL;
+}
+
+START_TEST(initial_values_are_what_the_assembler_makes_of_them) {
+    if (!have_ptxas()) return;
+    size_t length, bytes = 0;
+    char *says = NULL, *cubin = assembled(initial[_i].text, "q", &length, &says), hex[2 * 64 + 1] = "";
+    ck_assert_msg(cubin != NULL, "%s", says);
+    const unsigned char *at = section(cubin, ".nv.global.init", &bytes);
+    ck_assert_ptr_nonnull(at);
+    ck_assert_uint_le(bytes, 64);
+    for (size_t i = 0; i < bytes; i++)
+        snprintf(hex + 2 * i, 3, "%02x", at[i]);
+    ck_assert_str_eq(hex, initial[_i].bytes);
+    free(says);
+    free(cubin);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("declarations");
+    TCase *tcase = tcase_create("ptxas");
+    tcase_add_loop_test(tcase, the_assembler_refuses_what_is_refused, 0, sizeof malformed / sizeof *malformed);
+    tcase_add_loop_test(tcase, the_assembler_takes_what_is_taken, 0, sizeof taken / sizeof *taken);
+    tcase_add_loop_test(tcase, initial_values_are_what_the_assembler_makes_of_them, 0,
+                        sizeof initial / sizeof *initial);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
