@@ -13,6 +13,7 @@
 
 #include <dcpk/cpu.h>
 #include "runtime/driver_types.h"
+#include "tests/run_suite.h"
 
 #define D(field, symbol, parameters) cu_result cpu_##field parameters __asm__(symbol);
 #include "runtime/driver.def"
@@ -160,25 +161,17 @@ enum { SLOWER = 10 };
 enum { SLOWER = 1 };
 #endif
 
+static inline double seconds_of(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+static inline double seconds_now(void) {
+    return seconds_of(CLOCK_MONOTONIC);
+}
 /* Of this process, whatever else the machine does. */
 static inline double processor_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static inline double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static inline int run_suite(Suite *suite) {
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 #endif

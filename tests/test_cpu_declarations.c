@@ -5,6 +5,7 @@
 #include "runtime/cpu/machine.h"
 #include "tests/cpu_declarations.h"
 #include "tests/refused.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -111,9 +112,5 @@ int main(void) {
     tcase_add_test(tcase, old_lines_of_debug_information_are_passed_over);
     tcase_add_test(tcase, a_function_that_nobody_calls_leaves_no_variable);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * line map the template's line stands behind PTX's (test_cpu_ptx.c). */
 #include "runtime/cpu/machine.h"
 #include "tests/cpu_refusals.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -460,9 +461,5 @@ int main(void) {
                         sizeof hopper / sizeof *hopper);
     tcase_add_test(tcase, a_short_buffer_holds_the_beginning_of_the_message);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

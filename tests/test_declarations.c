@@ -3,6 +3,7 @@
  * .nv.global.init. */
 #include "tests/building.h"
 #include "tests/cpu_declarations.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <elf.h>
@@ -77,9 +78,5 @@ int main(void) {
     tcase_add_loop_test(tcase, initial_values_are_what_the_assembler_makes_of_them, 0,
                         sizeof initial / sizeof *initial);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

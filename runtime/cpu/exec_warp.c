@@ -126,7 +126,7 @@ void ptx_append_place(const struct ptx_function *fn, u32 pc, char *text, size_t 
     const struct where *w = &c->where[pc];
     const char *file = NULL;
     unsigned line = c->lines && c->lines->template_line ? c->lines->template_line(c->lines->self, w->line, &file) : 0;
-    exec_append(text, capacity, "kernel %.127s, ", fn->name);
+    exec_append(text, capacity, "kernel " SHOWN_NAME ", ", fn->name);
     if (file) exec_append(text, capacity, "%s:%u (", file, line);
     exec_append(text, capacity, "PTX line %u: `%.*s`%s", w->line, (int)(w->length < 240 ? w->length : 240),
                 c->source + w->text, file ? ")" : "");

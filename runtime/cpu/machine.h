@@ -11,6 +11,9 @@
 
 enum { WARP = 32, MAX_BARRIERS = 16, CTA_THREADS = 1024 };
 
+/* The name of an entry or a variable in messages: templates of C++ make names of thousands of characters. */
+#define SHOWN_NAME "%.127s"
+
 /* ---- faults ------------------------------------------------------------------------------------- */
 struct fault {
     int code; /* CUresult: 700 illegal address, 716 misaligned, 715 illegal instruction, 719 launch failure, ... */

@@ -216,9 +216,8 @@ struct loader {
     u64 constant_bytes;                      /* of .const variables so far */
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
-    struct insn *insn;               /* the one at hand, for messages */
-    bool target_sm_90a, doubles_map; /* of .target */
-    unsigned texmode;                /* of .target, 0 none: place of the word there */
+    struct insn *insn; /* the one at hand, for messages */
+    bool target_sm_90a;
     unsigned version, target;        /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
     char target_kind;                /* what follows it: 0, a or f */
     enum ptx_misfit misfit;          /* why the head is refused, where that has a result of its own */
@@ -247,6 +246,7 @@ bool text_is(struct text text, const char *literal);
 bool text_same(struct text a, struct text b);
 bool lex_punct(struct loader *l, char c); /* consumes c if it is next */
 void lex_expect(struct loader *l, char c);
+struct text shown(const struct loader *l); /* the token at hand in messages: its first 40 characters */
 /* "WHAT is expected before `add`": the token at hand, or the end. */
 _Noreturn void lex_unexpected(struct loader *l, const char *what);
 bool lex_dot(struct loader *l, const char *name); /* consumes .name if it is next */

@@ -183,9 +183,8 @@ static void read_body(struct loader *l, const struct insn *insn, struct device_f
     bind(l, insn, f->name, arguments, "argument");
     lex_dot(l, "noreturn");
     if (l->token.kind != T_PUNCT || l->token.punct != '{')
-        load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%.*s`",
-                  (int)(l->token.text.length < 40 ? l->token.text.length : 40), l->token.text.at, (int)f->name.length,
-                  f->name.at);
+        load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%.*s`", (int)shown(l).length,
+                  shown(l).at, (int)f->name.length, f->name.at);
     parse_statement(l);
     const struct label *missing = l->scope->pending;
     if (missing)
@@ -226,13 +225,12 @@ static void read_alone(struct loader *l, struct device_function *f) {
 void parse_device_function(struct loader *l) {
     bool body, ends;
     u32 line = l->token.line;
-    const char *begin = l->token.text.at, *at = pass_function(begin, &line, &body, &ends);
+    const char *at = pass_function(l->token.text.at, &line, &body, &ends);
     if (!ends)
         load_fail(l, l->token.line, "`%c` is missing at the end of the function that begins here", body ? '}' : ';');
-    struct device_function *f = l->callees;
-    while (body && f && (f->at > begin || f->name.at < begin))
-        f = f->next;
-    if (body && f) {
+    if (body) pass_list(l);
+    struct device_function *f = body ? function_named(l, l->token.text) : NULL;
+    if (f) {
         symbol_add(l, f->name, SYMBOL_FUNCTION);
         read_alone(l, f);
     }

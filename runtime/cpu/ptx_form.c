@@ -157,6 +157,7 @@ static bool packed_halves(const struct insn *insn, char letter) {
 /* What a register of the right width is declared as, where a letter alone does not tell. */
 static bool declared_amiss(const struct insn *insn, struct vreg v, char letter) {
     static const char *const strict[] = {"selp", "slct", "shr"};
+    if (v.kind == REG_BITS && !v.halves) return false;
     struct text type = last_modifier(insn, text_is(insn->modifiers[0], "slct"));
     char class = type.at[0];
     if (v.halves) return letter == 'f' || text_is(type, "bf16x2");
@@ -267,28 +268,27 @@ static unsigned first_form(struct loader *l, const struct insn *insn) {
     return first;
 }
 
-/* A variable's name alone is an operand of few instructions: its address comes into a register first. (A sum of a name
- * and a constant is a constant to ptxas.) */
-static void check_variable(struct loader *l, const struct insn *insn, const struct operand *o, unsigned number,
-                           bool taken) {
-    for (unsigned i = 0; i < o->count; i++)
-        check_variable(l, insn, &o->items[i], number, false);
-    if (o->kind != O_VARIABLE || o->sum || taken) return;
-    insn_fail(l, insn, "operand %u: mov brings the address of `%.*s` into a register", number,
-              (int)o->variable->name.length, o->variable->name.at);
+static bool takes_names(const struct insn *insn) {
+    const struct text root = insn->modifiers[0];
+    if (text_is(root, "cvta")) return insn->modifier_count < 2 || !text_is(insn->modifiers[1], "to");
+    return text_is(root, "mov") || text_is(root, "mapa");
 }
 
-static void check_variables(struct loader *l, const struct insn *insn) {
-    const struct text root = insn->modifiers[0];
-    bool to = insn->modifier_count > 1 && text_is(insn->modifiers[1], "to");
-    bool taken = text_is(root, "mov") || text_is(root, "mapa") || (text_is(root, "cvta") && !to);
-    for (unsigned i = 0; i < insn->operand_count; i++) {
-        const struct operand *o = &insn->operands[i];
-        check_variable(l, insn, o, i + 1, taken);
-        if (taken && o->kind == O_VARIABLE && o->variable->passed)
-            insn_fail(l, insn, "operand %u: `%.*s`, the parameter of a call, has no address", i + 1,
-                      (int)o->variable->name.length, o->variable->name.at);
-    }
+/* A variable's name alone is an operand of few instructions: its address comes into a register first. (A sum of a name
+ * and a constant is a constant to ptxas.) */
+static void check_variables(struct loader *l, const struct insn *insn, const struct operand *o, unsigned number,
+                            bool within) {
+    for (unsigned i = 0; i < o->count; i++)
+        check_variables(l, insn, &o->items[i], number, true);
+    if (o->kind != O_VARIABLE) return;
+    const struct text name = o->variable->name;
+    bool taken = !within && takes_names(insn);
+    if (!taken && !o->sum)
+        insn_fail(l, insn, "operand %u: mov brings the address of `%.*s` into a register", number, (int)name.length,
+                  name.at);
+    if (taken && o->variable->passed)
+        insn_fail(l, insn, "operand %u: `%.*s`, the parameter of a call, has no address", number, (int)name.length,
+                  name.at);
 }
 
 void form_choose(struct loader *l, struct insn *insn) {
@@ -301,7 +301,8 @@ void form_choose(struct loader *l, struct insn *insn) {
         if (!pattern_fits(insn, forms[i].pattern)) continue;
         if (!operands_fit(l, insn, forms[i].sig, why, sizeof why)) continue;
         insn->form = &forms[i];
-        check_variables(l, insn);
+        for (unsigned k = 0; k < insn->operand_count; k++)
+            check_variables(l, insn, &insn->operands[k], k + 1, false);
         if (forms[i].encode == encode_branch && (insn->operand_count != 1 || insn->operands[0].kind != O_LABEL))
             insn_fail(l, insn, "a label is expected"); /* control flow is read before anything is encoded */
         return;

@@ -74,16 +74,14 @@ static bool take_target(struct loader *l, struct text t) {
     return true;
 }
 
-/* What says how textures, debug information and doubles are. */
-static bool take_other(struct loader *l, struct text t) {
-    static const char *const others[] = {"debug", "map_f64_to_f32", "texmode_unified", "texmode_independent",
-                                         "texmode_raw"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        if (!text_is(t, others[i])) continue;
-        if (i >= 2 && l->texmode && l->texmode != i)
-            load_fail(l, l->token.line, "`%s` and `%s` exclude each other", others[l->texmode], others[i]);
-        if (i >= 2) l->texmode = (unsigned)i;
-        l->doubles_map |= i == 1;
+/* How textures are, one of them. */
+static bool take_texmode(struct loader *l, const char **texmode) {
+    static const char *const modes[] = {"texmode_unified", "texmode_independent", "texmode_raw"};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (!text_is(l->token.text, modes[i])) continue;
+        if (*texmode && *texmode != modes[i])
+            load_fail(l, l->token.line, "`%s` and `%s` exclude each other", *texmode, modes[i]);
+        *texmode = modes[i];
         return true;
     }
     return false;
@@ -91,14 +89,20 @@ static bool take_other(struct loader *l, struct text t) {
 
 static void parse_target(struct loader *l) {
     u32 line = l->token.line;
+    const char *texmode = NULL;
+    bool doubles_map = false;
     do {
-        if (l->token.kind != T_NAME || (!take_other(l, l->token.text) && !take_target(l, l->token.text)))
+        const struct text t = l->token.text;
+        bool maps = text_is(t, "map_f64_to_f32");
+        doubles_map |= maps;
+        if (l->token.kind != T_NAME ||
+            (!maps && !text_is(t, "debug") && !take_texmode(l, &texmode) && !take_target(l, t)))
             lex_unexpected(l, "a target such as sm_90a");
         l->target_sm_90a |= text_is(l->token.text, "sm_90a");
         lex_next(l);
     } while (lex_punct(l, ','));
     if (!l->target) load_fail(l, line, ".target names no architecture such as sm_90a");
-    if (l->doubles_map && l->target >= 13) load_fail(l, line, "`map_f64_to_f32` is for targets before sm_13");
+    if (doubles_map && l->target >= 13) load_fail(l, line, "`map_f64_to_f32` is for targets before sm_13");
 }
 
 /* A module says first what PTX it is, then for what, then how large addresses are. */

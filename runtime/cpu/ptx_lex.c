@@ -186,12 +186,15 @@ bool lex_punct(struct loader *l, char c) {
     return true;
 }
 
+struct text shown(const struct loader *l) {
+    return (struct text){l->token.text.at, l->token.text.length < 40 ? l->token.text.length : 40};
+}
+
 void lex_unexpected(struct loader *l, const char *what) {
     const struct token *t = &l->token;
     bool dot = t->kind == T_DOT; /* the text of a directive begins behind it */
-    u32 length = t->text.length < 40 ? t->text.length : 40;
     if (t->kind == T_END) load_fail(l, t->line, "%s is expected before the end", what);
-    load_fail(l, t->line, "%s is expected before `%s%.*s`", what, dot ? "." : "", (int)length, t->text.at);
+    load_fail(l, t->line, "%s is expected before `%s%.*s`", what, dot ? "." : "", (int)shown(l).length, shown(l).at);
 }
 
 void lex_expect(struct loader *l, char c) {

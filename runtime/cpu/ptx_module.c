@@ -103,8 +103,7 @@ static void parse_item(struct loader *l) {
         load_fail(l, l->token.line, "`.%.*s` stands once, in its place at the head of a module",
                   (int)l->token.text.length, l->token.text.at);
     else if (l->token.kind == T_DOT)
-        load_fail(l, l->token.line, "directive `.%.*s` is not supported",
-                  (int)(l->token.text.length < 40 ? l->token.text.length : 40), l->token.text.at);
+        load_fail(l, l->token.line, "directive `.%.*s` is not supported", (int)shown(l).length, shown(l).at);
     else
         lex_unexpected(l, "a directive");
 }

@@ -72,10 +72,6 @@ void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *
 /* ---- statements ---- */
 enum { MAX_INSTRUCTIONS = 1 << 21 };
 
-static struct text shown(const struct loader *l) {
-    return (struct text){l->token.text.at, l->token.text.length < 40 ? l->token.text.length : 40};
-}
-
 static void split_modifiers(struct loader *l, struct insn *insn) {
     const char *at = insn->opcode.at, *end = at + insn->opcode.length;
     insn->modifier_count = 0;
@@ -273,11 +269,11 @@ void parse_entry(struct loader *l, bool external) {
     scope_open(l);
     parse_parameters(l);
     parse_performance(l, &f->public);
-    if (lex_punct(l, ';')) load_fail(l, l->behind, "entry `%.127s` has no body", f->public.name);
-    if (external) load_fail(l, l->behind, "entry `%.127s` is .extern and has a body", f->public.name);
+    if (lex_punct(l, ';')) load_fail(l, l->behind, "entry `" SHOWN_NAME "` has no body", f->public.name);
+    if (external) load_fail(l, l->behind, "entry `" SHOWN_NAME "` is .extern and has a body", f->public.name);
     if (l->token.kind == T_DOT)
-        load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `%.127s`", (int)shown(l).length,
-                  shown(l).at, f->public.name);
+        load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `" SHOWN_NAME "`",
+                  (int)shown(l).length, shown(l).at, f->public.name);
     if (l->token.kind != T_PUNCT || l->token.punct != '{') lex_unexpected(l, "`{`");
     parse_statement(l);
     struct name_scope *outer = l->scope;

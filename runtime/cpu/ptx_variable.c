@@ -239,12 +239,18 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
     }
 }
 
-void parse_passed(struct loader *l) {
+/* A parameter's name; it has a size. */
+static struct variable *parse_sized(struct loader *l, const struct prefix *prefix) {
     struct dimensions size;
+    struct variable *v = parse_declarator(l, prefix, &size);
+    if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    return v;
+}
+
+void parse_passed(struct loader *l) {
     struct prefix prefix = parse_prefix(l, true);
     do {
-        struct variable *v = parse_declarator(l, &prefix, &size);
-        if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+        struct variable *v = parse_sized(l, &prefix);
         v->space = SPACE_LOCAL;
         v->passed = true;
         place_local(l, l->function, v);
@@ -256,10 +262,8 @@ void parse_passed(struct loader *l) {
 }
 
 struct variable *parse_formal(struct loader *l, bool place) {
-    struct dimensions size;
     struct prefix prefix = parse_prefix(l, true);
-    struct variable *v = parse_declarator(l, &prefix, &size);
-    if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    struct variable *v = parse_sized(l, &prefix);
     v->space = SPACE_LOCAL;
     v->passed = true;
     if (place) place_local(l, l->function, v);
@@ -297,12 +301,10 @@ void parse_variable(struct loader *l, enum space space, bool external) {
 
 /* One .param of an entry, after ".param". */
 struct variable *parse_parameter(struct loader *l) {
-    struct dimensions size;
     struct function *f = l->function;
     struct prefix prefix = parse_prefix(l, true);
     parse_pointed(l);
-    struct variable *v = parse_declarator(l, &prefix, &size);
-    if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    struct variable *v = parse_sized(l, &prefix);
     v->space = SPACE_PARAM;
     f->param_bytes = align_up(f->param_bytes, v->align);
     v->offset = f->param_bytes;

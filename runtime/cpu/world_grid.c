@@ -39,8 +39,9 @@ void grid_start(struct world *world, struct launch *launch) {
     device->place_again = true;
     if (!launch->grid.predecessor_done) world->counters.pdl_early++;
     world_progressed(world);
-    world_trace(world, "device %d: grid %llu %.127s starts%s", device->ordinal, (unsigned long long)launch->grid.id,
-                launch->grid.fn->name, launch->grid.predecessor_done ? "" : " before its predecessor has ended");
+    world_trace(world, "device %d: grid %llu " SHOWN_NAME " starts%s", device->ordinal,
+                (unsigned long long)launch->grid.id, launch->grid.fn->name,
+                launch->grid.predecessor_done ? "" : " before its predecessor has ended");
 }
 
 static void complete(struct world *world, struct launch *launch) {
@@ -53,8 +54,8 @@ static void complete(struct world *world, struct launch *launch) {
     launch->complete = true;
     order_complete(world, launch);
     world_progressed(world);
-    world_trace(world, "device %d: grid %llu %.127s is complete", device->ordinal, (unsigned long long)launch->grid.id,
-                launch->grid.fn->name);
+    world_trace(world, "device %d: grid %llu " SHOWN_NAME " is complete", device->ordinal,
+                (unsigned long long)launch->grid.id, launch->grid.fn->name);
     stream_op_done(world, launch->op);
 }
 

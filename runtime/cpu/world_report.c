@@ -77,7 +77,7 @@ static void add_predecessor(const struct launch *launch, char *text, size_t capa
     const struct op *before = launch->op->previous;
     if (!before || before->kind != OP_KERNEL) return;
     const struct grid *grid = &before->launch->grid;
-    text_add(text, capacity, "; waits for kernel %.127s (grid %" PRIu64 "): %u of %u CTAs done", grid->fn->name,
+    text_add(text, capacity, "; waits for kernel " SHOWN_NAME " (grid %" PRIu64 "): %u of %u CTAs done", grid->fn->name,
              grid->id, grid->ctas_done, grid->ctas_total);
 }
 
@@ -88,8 +88,8 @@ static void add_group(const struct world *world, const struct group *group, char
                                         [WARP_DONE] = "done"};
     const struct grid *grid = &group->launch->grid;
     const struct watch *watch = &group->resident->watches[group->warp->index];
-    text_add(text, capacity, "\n- device %d, grid %" PRIu64 " %.127s: %u warp%s %s%s", grid->device->ordinal, grid->id,
-             grid->fn->name, group->count, group->count == 1 ? "" : "s",
+    text_add(text, capacity, "\n- device %d, grid %" PRIu64 " " SHOWN_NAME ": %u warp%s %s%s", grid->device->ordinal,
+             grid->id, grid->fn->name, group->count, group->count == 1 ? "" : "s",
              group->awaits  ? "waiting at an mbarrier"
              : group->polls ? "polling"
                             : doing[group->state],
@@ -111,14 +111,15 @@ static void add_launches(const struct device *device, char *text, size_t capacit
         const struct grid *grid = &l->grid;
         if (grid->ctas_started < grid->ctas_total)
             text_add(text, capacity,
-                     "\n- device %d, grid %" PRIu64
-                     " %.127s: %u of %u CTAs could not start: no SM has %u threads, %u registers, "
+                     "\n- device %d, grid %" PRIu64 " " SHOWN_NAME
+                     ": %u of %u CTAs could not start: no SM has %u threads, %u registers, "
                      "%u bytes of shared memory%s free",
                      device->ordinal, grid->id, grid->fn->name, grid->ctas_total - grid->ctas_started, grid->ctas_total,
                      l->threads, l->registers, l->shared, l->cluster_ctas > 1 ? " for each CTA of a cluster" : "");
         else if (grid->ctas_done == grid->ctas_total)
             text_add(text, capacity,
-                     "\n- device %d, grid %" PRIu64 " %.127s: ended, but %u words that it stored are on their way",
+                     "\n- device %d, grid %" PRIu64 " " SHOWN_NAME
+                     ": ended, but %u words that it stored are on their way",
                      device->ordinal, grid->id, grid->fn->name, l->pending);
     }
 }
@@ -138,7 +139,7 @@ static void add_streams(const struct device *device, char *text, size_t capacity
     for (const struct stream *s = device->streams; s; s = s->next) {
         const char *why = stream_obstacle(s);
         if (!why) continue;
-        text_add(text, capacity, "\n- device %d, stream %d: %s%.127s waits for %s", device->ordinal, s->number,
+        text_add(text, capacity, "\n- device %d, stream %d: %s" SHOWN_NAME " waits for %s", device->ordinal, s->number,
                  op_name(s->cursor), s->cursor->kind == OP_KERNEL ? s->cursor->launch->grid.fn->name : "", why);
     }
 }

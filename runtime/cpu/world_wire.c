@@ -310,7 +310,7 @@ static void fail_landing(struct world *world, const struct word *word) {
     const struct grid *grid = &word->source->launch->grid;
     char text[512] = "";
     text_add(text, sizeof text,
-             "a late store of kernel %.127s (grid %llu, device %d, CTA %u, thread %u) landed in freed memory: ",
+             "a late store of kernel " SHOWN_NAME " (grid %llu, device %d, CTA %u, thread %u) landed in freed memory: ",
              grid->fn->name, (unsigned long long)grid->id, grid->device->ordinal, word->source->cta.linear,
              word->thread);
     memory_explain(world, (uint64_t)(uintptr_t)word->at, 4, -1, true, text, sizeof text);

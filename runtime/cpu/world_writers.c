@@ -91,7 +91,8 @@ static void consider(struct search *s, const struct launch *l) {
     const struct grid *grid = &l->grid;
     const char *kind, *way = may_write(s, grid->device) ? name_of_way(s, grid, &kind) : NULL;
     if (!way || s->found++ >= MOST_WRITERS) return;
-    text_add(s->text, s->capacity, "%s kernel %.127s of device %d, grid %" PRIu64 ", by its %s %.127s (",
+    text_add(s->text, s->capacity,
+             "%s kernel " SHOWN_NAME " of device %d, grid %" PRIu64 ", by its %s " SHOWN_NAME " (",
              s->found > 1 ? ";" : "", grid->fn->name, grid->device->ordinal, grid->id, kind, way);
     add_state(s, l);
     text_add(s->text, s->capacity, ")");
@@ -111,7 +112,7 @@ static void add_words(struct search *s, const uint8_t *at) {
         const struct word *word = &wire->words[i];
         if (word->state == WORD_FREE || word->at != at || s->found++ >= MOST_WRITERS) continue;
         const struct grid *grid = &word->source->launch->grid;
-        text_add(s->text, s->capacity, "%s a store of kernel %.127s (device %d, grid %" PRIu64 ") that %s",
+        text_add(s->text, s->capacity, "%s a store of kernel " SHOWN_NAME " (device %d, grid %" PRIu64 ") that %s",
                  s->found > 1 ? ";" : "", grid->fn->name, grid->device->ordinal, grid->id,
                  word->state == WORD_HELD ? "is held back by dcpkcpu_hold_stores" : "is under way");
     }

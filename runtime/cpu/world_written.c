@@ -120,8 +120,8 @@ bool written_permit(const struct world *world, const struct backing *backing, co
         memory_name(mapping, address, fault->text, sizeof fault->text);
         if (reader)
             text_add(fault->text, sizeof fault->text,
-                     ": kernel %.127s (grid %" PRIu64 ") reads it by ld.global.nc and runs", reader->grid.fn->name,
-                     grid);
+                     ": kernel " SHOWN_NAME " (grid %" PRIu64 ") reads it by ld.global.nc and runs",
+                     reader->grid.fn->name, grid);
         else
             text_add(fault->text, sizeof fault->text, ": kernels may not write it");
         return false;
