@@ -8,12 +8,10 @@
 
 enum { MOST_SPLITS = 256, LATENT = 512, GROUP_ROWS = 64 };
 
-/* The portable form (pv=f16; templates/lib/attend_shape.lua): two CTAs a multiprocessor up to 32 rows, one CTA for all
- * of a request's; one a multiprocessor above, at most 64 rows each. */
+/* The portable form (pv=f16; templates/lib/attend_shape.lua): two CTAs a multiprocessor up to 32 rows, one above. */
 enum { NARROW_ROWS = 32 };
 
-/* The form for sm_90a (pv=fp8; templates/lib/hopper_shape.lua): one CTA a multiprocessor, at most 64 rows each; row
- * groups above one come in pairs, whose CTAs are neighbours of a cluster. */
+/* The form for sm_90a (pv=fp8; templates/lib/hopper_shape.lua): one CTA a multiprocessor. */
 enum { CHUNKS_A_ROW = 64, CHUNK = 16 };
 
 /* Columns have room for that many splits' weights of two rows (lib/hopper_armed.lua, WEIGHTS); more multiprocessors
@@ -37,11 +35,9 @@ static int32_t ctas_a_multiprocessor(const dcpk_spec *s) {
     return !is_hopper(s) && rows_of(s) <= NARROW_ROWS ? 2 : 1;
 }
 
-/* CTAs of a request and split. */
+/* CTAs of a request and split, of at most 64 rows each. */
 static int32_t groups_of(const dcpk_spec *s) {
-    int32_t rows = rows_of(s);
-    if (is_hopper(s)) return rows <= GROUP_ROWS ? 1 : (rows + 2 * GROUP_ROWS - 1) / (2 * GROUP_ROWS) * 2;
-    return rows <= NARROW_ROWS ? 1 : (rows + GROUP_ROWS - 1) / GROUP_ROWS;
+    return (rows_of(s) + GROUP_ROWS - 1) / GROUP_ROWS;
 }
 
 /* The form for sm_90a, splits=auto: columns of CTAs that its kernel deals out to the requests by their lengths, where

@@ -10,7 +10,7 @@
 #define LATER "pv=fp8 heads=1 dcp=2 q=2 form=pushed splits=1 interleave=16 page=16 context=7 steps=1"
 #define WIDE_LATER "pv=fp8 heads=5 dcp=2 q=2 form=pushed splits=1 interleave=16 page=16 context=7 steps=1"
 #define PAGES "pv=fp8 heads=2 dcp=2 form=fused splits=1 page=16 interleave=16 context=33,64 steps=1"
-#define PAIRS "pv=fp8 heads=40 dcp=2 form=pushed splits=1 context=1000 steps=1"
+#define PAIRS "pv=fp8 heads=40 dcp=2 form=pushed splits=1 context=1000 batch=16 steps=1"
 #define MEET "pv=fp8 heads=2 dcp=2 form=fused splits=auto sms=7 sigma=3 context=300,3 steps=3"
 #define MANY "pv=fp8 heads=1 dcp=2 form=pushed splits=auto sms=20 context=1300 steps=1"
 #define TALL "pv=fp8 heads=20 dcp=2 form=fused splits=auto sms=4 context=300 steps=1"
@@ -23,7 +23,7 @@
 #define FOLDED "pv=fp8 heads=18 dcp=1 form=pushed splits=auto sms=6 context=384 steps=1"
 #define WHOLE "pv=fp8 heads=18 dcp=1 form=pushed splits=auto sms=6 context=385 steps=1"
 #define FOLDED_LATER "pv=fp8 heads=5 dcp=1 q=4 form=pushed splits=auto sms=6 context=5 steps=1"
-#define IDLE_PAIRS "pv=fp8 heads=40 dcp=2 form=fused splits=auto sms=132 context=5 steps=1"
+#define IDLE_PAIRS "pv=fp8 heads=40 dcp=2 form=fused splits=auto sms=132 context=5 batch=16 steps=1"
 
 const struct layer_fault hopper_faults[] = {
     {"a key past the bound is visible",

@@ -61,19 +61,13 @@ START_TEST(every_head_count_expands_and_passes_the_lint) {
 }
 END_TEST
 
-/* Rows of a CTA of mla_decode: at most 64; with pv=fp8 groups above one in pairs. */
-static uint32_t row_groups(const dcpk_spec *spec, uint32_t rows) {
-    if (spec->pv == DCPK_PV_FP8) return rows <= 64 ? 1 : (rows + 127) / 128 * 2;
-    return (rows + 63) / 64;
-}
-
 /* The CTAs that the shape calls for: nothing is dropped or done twice where heads fill no tile. */
 static void check_grid(const dcpk_image *image, const dcpk_spec *spec, const char *text) {
     dcpk_entry_info entry = {.size = sizeof entry};
     ck_assert_int_eq(dcpk_image_entry(image, 0, &entry, &error), DCPK_OK);
     uint32_t rows = (uint32_t)(spec->dcp * spec->heads), batch = (uint32_t)spec->batch;
     bool query = strcmp(spec->kernel, "mla_query") == 0;
-    uint32_t x = query ? (uint32_t)spec->heads : row_groups(spec, rows);
+    uint32_t x = query ? (uint32_t)spec->heads : (rows + 63) / 64; /* of at most 64 rows */
     uint32_t columns = spec->pv == DCPK_PV_FP8 && spec->splits == 0 ? (uint32_t)(spec->sms - spec->reserve) / x : 0;
     uint32_t z = query || columns > batch ? 1 : batch; /* the kernel deals columns out to the requests itself */
     if (!query && columns > batch) ck_assert_uint_eq(entry.grid[1], columns);
@@ -113,6 +107,7 @@ START_TEST(decode_for_hopper_spills_nothing) {
         "heads=16 dcp=8 batch=64",          "heads=16 dcp=8 q=4 batch=8",
         "heads=16 dcp=4 batch=1",           "heads=16 dcp=4 batch=8 splits=4",
         "heads=12 dcp=8 q=2 batch=4",       "heads=16 dcp=8 batch=132",
+        "heads=64 dcp=2 batch=16",          "heads=12 dcp=8 batch=16",
         "heads=16 dcp=2 batch=16 page=32",  "heads=8 dcp=2 q=8 batch=8",
         "heads=128 dcp=1 q=8 batch=16",     "heads=2 dcp=4 batch=4 page=16",
         "heads=16 dcp=1 batch=64 q=2",      "heads=64 dcp=2 batch=4 watchdog=0",

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char *const layers[] = {
-    /* rows of a CTA: 8, 16, 24, 40, 56, 64; pairs of groups: 2 x 40, 2 x 48, 2 x 64, 4 x 48 */
+    /* rows of a CTA: 8, 16, 24, 40, 56, 64; groups: 2 x 40, 2 x 48, 2 x 64 (pairs from 16 requests), 3 x 64, 5 x 56 */
     "heads=2 dcp=1 context=1,65,130",
     "heads=16 dcp=1 splits=1 context=1,64,65,300",
     "heads=12 dcp=2 splits=2 context=129,1,63",
@@ -18,8 +18,9 @@ static const char *const layers[] = {
     "heads=32 dcp=2 splits=2 context=150,1",
     "heads=20 dcp=4 splits=1 context=200,1",
     "heads=12 dcp=8 splits=2 context=150,9",
-    "heads=16 dcp=8 splits=1 context=150",
+    "heads=16 dcp=8 splits=1 context=150,0,300 batch=17",
     "heads=24 dcp=2 q=4 splits=1 context=130",
+    "heads=34 dcp=1 q=8 splits=1 context=130",
     /* ranks and shards: empty ones, interleaves, requests that grow into the next rank's block */
     "heads=2 dcp=2 context=1,65,130 steps=6",
     "heads=2 dcp=3 context=1,2,70,5 steps=6",
@@ -38,9 +39,9 @@ static const char *const layers[] = {
     "heads=16 dcp=1 q=8 splits=2 context=70,20",
     /* pages of each size with pairs, strides, pitches */
     "heads=2 dcp=2 page=16 gap=4096 pitch=1000 context=50,1 steps=3",
-    "heads=40 dcp=2 page=16 splits=2 context=150",
-    "heads=40 dcp=2 page=32 splits=1 gap=64 context=150",
-    "heads=48 dcp=2 page=64 splits=1 gap=1024 context=150",
+    "heads=40 dcp=2 page=16 splits=2 context=150 batch=16",
+    "heads=40 dcp=2 page=32 splits=1 gap=64 context=150 batch=16",
+    "heads=48 dcp=2 page=64 splits=1 gap=1024 context=150 batch=16",
     "heads=2 dcp=2 cap=100 qh=7 gap=16 context=70,1 steps=6",
     /* splits of the caller's: few, more than tiles */
     "heads=4 dcp=1 splits=2 context=700,1,64",
@@ -59,6 +60,7 @@ static const char *const layers[] = {
     "heads=2 dcp=1 splits=auto sms=36 "
     "context=1,65,3,0,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,300,64",
     "heads=40 dcp=2 splits=auto sms=12 page=16 context=300,64",
+    "heads=40 dcp=2 splits=auto sms=40 page=16 context=700,64 batch=16",
     "heads=24 dcp=2 q=4 splits=auto sms=132 context=300,130",
     "heads=2 dcp=2 splits=auto sms=16 context=0,140,0,1 batch=6 steps=3",
     "heads=2 dcp=2 splits=auto sms=16 q=2 interleave=16 page=16 nan=4 context=5,170 steps=3",
@@ -71,6 +73,9 @@ static const char *const layers[] = {
     "heads=20 dcp=2 splits=auto sms=16 context=300,0,64 steps=3",
     "heads=64 dcp=1 splits=auto sms=25 context=700,0,1,129",
     "heads=33 dcp=2 splits=auto sms=30 page=16 context=500",
+    "heads=33 dcp=2 splits=auto sms=80 page=16 context=300,64 batch=16",
+    "heads=48 dcp=2 splits=auto sms=36 context=500,64",
+    "heads=34 dcp=1 q=8 splits=auto sms=132 context=600",
     "heads=9 dcp=2 q=2 splits=auto sms=24 interleave=16 page=16 nan=4 context=5,170 steps=3",
     /* a ring that goes round: more tiles than stages */
     "heads=4 dcp=1 splits=1 context=1000",

@@ -80,11 +80,10 @@ function hopper.barriers(a)
       mbarrier.init(a.memory, shape.FREE + 8 * i, 12 * shape.pair)
     end
     for i = 0, 1 do
-      mbarrier.init(a.memory, shape.P_FULL + 8 * i, shape.few and 4 or shape.warps)
+      for _, s in ipairs { shape, shape.folded } do
+        mbarrier.init(a.memory, s.P_FULL + 8 * i, s.few and 4 or s.warps)
+      end
       mbarrier.init(a.memory, shape.P_FREE + 8 * i, 8)
-    end
-    for i = 0, shape.folded and 1 or -1 do
-      mbarrier.init(a.memory, shape.folded.P_FULL + 8 * i, 4)
     end
     mbarrier.init(a.memory, shape.ENDED, 4)
     mbarrier.publish()

@@ -9,10 +9,11 @@ shape.dh = spec.dcp * spec.heads
 shape.rows = spec.q * shape.dh                          -- of a request
 shape.requests = spec.batch // spec.q
 
--- Row groups: at most 64 rows each, as few and as equal as can be; a pair of groups shares what it loads.
+-- Row groups: at most 64 rows each, as few and as equal as can be. Two of them share what they load where there are many requests: 1 to 3%
+-- where those are long, but a cluster takes 0.3 to 1 us longer to begin and to end.
 shape.groups = spec.planned_groups
 shape.n = round_up(ceil_div(shape.rows, shape.groups), 8)
-shape.pair = shape.groups > 1 and 2 or 1                -- CTAs that load one tile together
+shape.pair = shape.groups == 2 and shape.requests >= 16 and 2 or 1   -- CTAs that load one tile together
 -- Who works on a request. columns > 0 (splits=auto): columns of CTAs that the kernel deals out to the requests by their lengths; they
 -- add up what they found by themselves (lib/hopper_meet). Else `splits` CTAs each; a reducer adds them up where there are several.
 shape.columns, shape.splits = spec.planned_columns, spec.planned_splits
@@ -51,17 +52,19 @@ shape.FULL, shape.FREE = barriers(shape.stages), barriers(shape.stages)   -- of 
 shape.P_FULL, shape.P_FREE = barriers(2), barriers(2)
 shape.ENDED = barriers(1)                               -- row ends are there
 
--- As many parts as make them 16 rows or fewer, if a request then still has a column.
-local fold = ceil_div(shape.rows, 16 * shape.groups)
+-- As many parts as make them 16 rows or fewer, or 32, if a request then still has a column. Which is faster was measured: more columns are
+-- fewer tiles for each, but more sums to add up.
+local part = (shape.groups == 1 or shape.groups == 3 or shape.groups == 4) and 16 or 32
+local fold = ceil_div(shape.rows, part * shape.groups)
 if fold > 1 and shape.columns // fold > shape.requests then
   local folded = {}
   for name, value in pairs(shape) do folded[name] = value end
   folded.fold, folded.suffix = fold, "_folded"           -- suffix: of registers that both shapes have
   folded.groups, folded.columns = fold * shape.groups, shape.columns // fold
-  folded.each = fold                                    -- most key tiles of a column: with more, whole rows are faster
+  folded.each = part == 16 and fold or 4                -- most key tiles of a column: with more, whole rows are faster
   folded.n = round_up(ceil_div(shape.rows, folded.groups), 8)
   derive(folded)
-  folded.P_FULL = barriers(2)                           -- four warps arrive, not shape.warps
+  folded.P_FULL = barriers(2)                           -- other warps arrive
   folded.SHARED_ROWS = round_up(place, 16)
   place = folded.SHARED_ROWS + 512
   shape.folded = folded
