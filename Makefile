@@ -43,6 +43,10 @@ jobs  = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/nul
 setup = $(Q)tools/bootstrap $(1)
 again = $(Q)$(MAKE) $(if $(filter 1,$(V)),--no-print-directory,-s) $(jobs) V=$(V)
 
+# Several of these at once would be several makes in one build folder.
+ifneq ($(filter-out programs suites fuzzers $(BUILD)/%,$(or $(MAKECMDGOALS),all)),)
+.NOTPARALLEL:
+endif
 .PHONY: all run test check-all check-asan fuzz lint bench check-gpu bench-gpu clean programs suites
 all:
 	$(call setup,build)

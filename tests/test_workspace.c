@@ -87,8 +87,15 @@ static const struct {
     {"mla_decode arch=sm_90a pv=fp8 heads=64 batch=132", 0}, /* nothing to share */
     {"mla_decode arch=sm_90a pv=fp8 heads=1 batch=1 sms=1024", UINT64_C(512) * (8 * 1024 + 1024 * 4)}, /* at most 512 */
     {"mla_decode arch=sm_90a pv=fp8 heads=1 batch=512 sms=1024", 0}, /* as many requests: nothing to share */
-    {"mla_decode arch=sm_90a pv=fp8 heads=96 dcp=2 batch=8", UINT64_C(132) * (64 * 1024 + 88 * 4)}, /* 3 groups of 64 */
-    {"mla_decode arch=sm_90a pv=fp8 heads=16 batch=2 splits=3", UINT64_C(2) * 3 * 16 * 513 * 4},    /* the reducer's */
+    {"mla_decode arch=sm_90a pv=fp8 heads=96 dcp=2 batch=8",
+     UINT64_C(132) * (64 * 1024 + 88 * 4)}, /* 3 groups of 64: 44 columns, 5 a request, beat 33 of 4 groups of 48 */
+    {"mla_decode arch=sm_90a pv=fp8 heads=96 dcp=2 batch=16",
+     UINT64_C(132) * (48 * 1024 + 66 * 4)}, /* 2 a request: do not */
+    {"mla_decode arch=sm_90a pv=fp8 heads=96 dcp=2 batch=22", UINT64_C(132) * (64 * 1024 + 88 * 4)}, /* 2 beat 1 */
+    {"mla_decode arch=sm_90a pv=fp8 heads=64 dcp=5 batch=1", UINT64_C(130) * (64 * 1024 + 64 * 4)},  /* 26 columns */
+    {"mla_decode arch=sm_90a pv=fp8 heads=128 dcp=2 batch=16",
+     UINT64_C(132) * (64 * 1024 + 66 * 4)}, /* an even number stays */
+    {"mla_decode arch=sm_90a pv=fp8 heads=16 batch=2 splits=3", UINT64_C(2) * 3 * 16 * 513 * 4}, /* the reducer's */
     {"mla_query heads=12 batch=5", 0},
     {"dcp_value heads=12 dcp=2 batch=5 split=1", 0},
     {"own heads=12 batch=5 splits=3", 0}, /* a template of the user's own: its business */

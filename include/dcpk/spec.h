@@ -61,7 +61,8 @@ DCPK_API size_t dcpk_spec_format(const dcpk_spec *spec, char *text, size_t capac
  * as it is. mla_decode with more than one split: F32 [R, splits, q*D*H, 512], then F32 [R, splits, q*D*H], so 2052
  * bytes a row; 0 with one split, and for every other kernel. With pv=fp8 (the default of sm_90a) and splits=auto, where
  * there are more columns of CTAs (multiprocessors / row groups) than requests: groups * columns * (1024 n + 4 max(n, 2
- * columns)) bytes, n rows a CTA, whatever the batch; that memory must be armed (dcpk_workspace_arm). *most (may be
+ * columns)) bytes, n rows a CTA (as few groups as have at most 64 rows each; instead of an odd number above 1 one more,
+ * where requests of one length then take less time); that memory must be armed (dcpk_workspace_arm). *most (may be
  * NULL, as bytes may): what serves every batch up to this one, all other keys alike; with splits=auto a smaller batch
  * can need more than this one, for it is split more finely. With pv=f16 *most is then at most 2052 * q*D*H *
  * floor(n (sms - reserve) / ceil(q*D*H / 64)), whatever the batch: splits = clamp(n (sms - reserve) / (R * ceil(q*D*H /
