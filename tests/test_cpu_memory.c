@@ -80,7 +80,9 @@ END_TEST
 START_TEST(module_variables_have_their_initial_values) {
     static const char ptx[] = PTX_HEAD
         ".global .align 8 .u32 table[6] = {1, 0x10, -1, 0b11};\n.const .f32 half[] = {0.5, 0f3F800000, -2.0};\n"
-        ".global .u64 where = table + 4;\n.global .align 2 .b8 raw[4] = {1, 2, 3, 4};\n"
+        ".global .u64 where = table + 4;\n.global .align 8 .u8 bytes[8] = {0xff(table+4), 0xff00(table+4), "
+        "0xff0000(table+4), 0xff000000(table+4), 0xff00000000(table+4), 0xff0000000000(table+4), "
+        "0xff000000000000(table+4), 0xff00000000000000(table+4)};\n.global .align 2 .b8 raw[4] = {1, 2, 3, 4};\n"
         ".visible .entry f(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) { .reg .b32 t, u; .reg .b64 "
         "A, B; .reg .f32 x;\n"
         "ld.param.u64 A, [out]; ld.global.u32 t, [table+8]; st.global.u32 [A], t; ld.global.u64 B, [where]; "
@@ -88,7 +90,8 @@ START_TEST(module_variables_have_their_initial_values) {
         "st.global.u32 [A+4], t; ld.const.f32 x, [half+8]; st.global.f32 [A+8], x; mov.u64 B, raw; ld.global.u32 t, "
         "[B]; st.global.u32 [A+12], t;\n"
         "ld.global.u32 t, [table+12]; ld.global.u32 u, [table+20]; st.global.v2.u32 [A+16], {t, u}; mov.u64 B, half; "
-        "ld.f32 x, [B]; st.global.f32 [A+24], x; ret; }\n";
+        "ld.f32 x, [B]; st.global.f32 [A+24], x; ld.global.u64 B, [bytes]; ld.global.u32 t, [B]; st.global.u32 [A+28], "
+        "t; ret; }\n";
     machine_with(fair(2, 1));
     for (int device = 0; device < 2; device++) {
         on(device);
@@ -97,7 +100,8 @@ START_TEST(module_variables_have_their_initial_values) {
         OK(cpu_ctx_synchronize());
         ck_assert(word_at(at) == 0xFFFFFFFF && word_at(at + 4) == 16 && word_at(at + 8) == 0xC0000000 &&
                   word_at(at + 12) == 0x04030201);
-        ck_assert(word_at(at + 16) == 3 && word_at(at + 20) == 0 && word_at(at + 24) == 0x3F000000);
+        ck_assert(word_at(at + 16) == 3 && word_at(at + 20) == 0 && word_at(at + 24) == 0x3F000000 &&
+                  word_at(at + 28) == 16);
     }
 }
 END_TEST

@@ -59,14 +59,14 @@ struct variable {
 };
 struct type {
     u8 kind, bits;
-    bool valid;
+    bool valid, is_unsigned;
 };
 /* How many elements a variable has in each dimension; a vector's are the last. */
 enum { MAX_DIMENSIONS = 15 };
 struct dimensions {
     u64 at[MAX_DIMENSIONS + 1];
     unsigned count;
-    bool open, vector, half; /* the first has no bound; the last is a vector; elements are .f16 */
+    bool open, vector, half; /* the first has no bound; the last is a vector; elements are .f16 or .f16x2 */
     struct type type;        /* of an element */
 };
 /* The bytes of an initialiser so far, and the addresses in it. */
@@ -240,7 +240,8 @@ void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *
 
 /* ptx_lex.c */
 void lex_next(struct loader *l);
-void lex_opcode(struct loader *l); /* the token at hand, a name, grows by its .modifiers (and :: within) */
+void lex_opcode(struct loader *l);            /* the token at hand, a name, grows by its .modifiers (and :: within) */
+bool lex_behind_is(struct loader *l, char c); /* what is behind the token at hand */
 void lex_skip_line(struct loader *l);
 bool text_is(struct text text, const char *literal);
 bool text_same(struct text a, struct text b);
@@ -291,10 +292,14 @@ void parse_device_function(struct loader *l);         /* after ".func" */
 void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */
 bool function_known(const struct loader *l, struct text name);
 
-/* ptx_constant.c */
+/* ptx_constant.c: at the expression's first token; what is behind it is at hand afterwards. */
+struct constant {
+    u64 bits;
+    u32 line;
+    enum constant_kind { CONSTANT_SIGNED, CONSTANT_UNSIGNED, CONSTANT_F32, CONSTANT_F64 } kind;
+};
+struct constant constant_any(struct loader *l);
 s64 constant_integer(struct loader *l);
-/* T_F32 or T_F64, its signs taken into its bits; false, and nothing read, where no float is next. */
-bool constant_float(struct loader *l, struct token *out);
 
 /* ptx_operand.c */
 void parse_operands(struct loader *l, struct insn *insn);

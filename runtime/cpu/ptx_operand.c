@@ -101,14 +101,11 @@ static void parse_vector(struct loader *l, struct insn *insn, struct operand *o)
 }
 
 static void parse_constant(struct loader *l, struct operand *o) {
-    struct token t;
-    if (constant_float(l, &t)) {
-        o->kind = t.kind == T_F32 ? O_F32 : O_F64;
-        o->bits = t.bits;
-        return;
-    }
-    o->kind = O_INTEGER;
-    o->bits = (u64)constant_integer(l);
+    static const u8 kinds[] = {
+        [CONSTANT_SIGNED] = O_INTEGER, [CONSTANT_UNSIGNED] = O_INTEGER, [CONSTANT_F32] = O_F32, [CONSTANT_F64] = O_F64};
+    struct constant c = constant_any(l);
+    o->kind = (enum operand_kind)kinds[c.kind];
+    o->bits = c.bits;
 }
 
 static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within) {

@@ -14,12 +14,12 @@ struct type type_named(struct text name) {
                  {"s64", REG_INT, 64},     {"f16", REG_FLOAT, 16}, {"bf16", REG_FLOAT, 16}, {"f16x2", REG_BITS, 32},
                  {"bf16x2", REG_BITS, 32}, {"f32", REG_FLOAT, 32}, {"f64", REG_FLOAT, 64},  {"pred", REG_PRED, 1}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (text_is(name, table[i].name)) return (struct type){table[i].kind, table[i].bits, true};
-    return (struct type){0, 0, false};
+        if (text_is(name, table[i].name)) return (struct type){table[i].kind, table[i].bits, true, name.at[0] == 'u'};
+    return (struct type){0};
 }
 
 static struct type parse_type(struct loader *l) {
-    struct type type = l->token.kind == T_DOT ? type_named(l->token.text) : (struct type){0, 0, false};
+    struct type type = l->token.kind == T_DOT ? type_named(l->token.text) : (struct type){0};
     if (!type.valid) lex_unexpected(l, "a type");
     if (text_is(l->token.text, "bf16") || text_is(l->token.text, "bf16x2"))
         load_fail(l, l->token.line, ".%.*s is a type of instructions alone: declare .b%u", (int)l->token.text.length,
@@ -81,7 +81,7 @@ static u64 align_up(u64 value, u64 align) {
 struct prefix {
     struct type type;
     unsigned vector, align;
-    bool half; /* .f16: without an initialiser */
+    bool half; /* .f16 and .f16x2: without an initialiser */
 };
 
 static unsigned parse_align(struct loader *l) {
@@ -129,8 +129,8 @@ static struct prefix parse_prefix(struct loader *l, bool parameter) {
         p.vector = 2;
     else if (lex_dot(l, "v4"))
         p.vector = 4;
-    p.half = l->token.kind == T_DOT && text_is(l->token.text, "f16");
     bool pair = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
+    p.half = pair || (l->token.kind == T_DOT && text_is(l->token.text, "f16"));
     p.type = parse_type(l);
     if (p.type.kind == REG_PRED) load_fail(l, l->behind, "predicates exist in registers only");
     if (p.type.bits * p.vector > 128) load_fail(l, l->behind, "vectors have at most 128 bits");
