@@ -32,12 +32,66 @@ static const struct refusal malformed[] = {
     {".global .attribute .u32 q;\n", "5: `(` is expected before `.u32`"},
     {".entry q(.param .u64 .ptr .align 16 .global a) { ret; }\n", "5: a name is expected before `.global`"},
     {".entry q(.param .u64 .global a) { ret; }\n", "5: a name is expected before `.global`"},
-    {".entry q(.param .u64 .ptr .global .align 3 a) { ret; }\n", "5: .align 3 is not a power of two up to 4096"},
+    {".entry q(.param .u64 .ptr .global .align 3 a) { ret; }\n", "5: .align 3 is not a power of two"},
     {".func q(.param .u64 .ptr a) { ret; }\n", "5: a name is expected before `.ptr`"},
     /* sizes */
     {".global .u32 q[1+1];\n", "5: `]` is expected before `+`"},
     {".global .u32 q[2.0];\n", "5: a number is expected before `2.0`"},
     {".global .u32 q[4,5];\n", "5: `]` is expected before `,`"},
+    {".global .align 0 .u32 q;\n", "5: .align 0 is not a power of two"},
+    {".global .align 4294967296 .u32 q;\n", "5: .align 4294967296: 0 to 4294967295"},
+    {".global .align -4 .u32 q;\n", "5: a number is expected before `-`"},
+    {".global .align (8) .u32 q;\n", "5: a number is expected before `(`"},
+    {".global .align 4+4 .u32 q;\n", "5: a type is expected before `+`"},
+    {".entry q() { .reg .align 3 .b32 r; }\n", "5: .align 3 is not a power of two"},
+    {".entry q() { .reg .b32 .align 4 r; }\n", "5: a name is expected before `.align`"},
+    {".entry q() { .param .align 256 .b8 a[8]; }\n",
+     "5: the parameter of a function is aligned to 128 bytes at most, not 256"},
+    {".entry q() { .shared .b8 s[232449]; ret; }\n",
+     "5: shared variables of `q` and its module have 232449 bytes, and 232448 are the most"},
+    {".entry q() { { .shared .b8 s[132449]; }\n{ .shared .b8 s[132449]; } }\n",
+     "6: shared variables of `q` and its module have 264898 bytes, and 232448 are the most"},
+    {".shared .b8 s[132449], t[132449];\n.entry q() { .reg .b32 r; mov.u32 r, s; st.shared.u32 [r], r; mov.u32 r, t; "
+     "st.shared.u32 [r], r; ret; }\n",
+     "6: shared variables of `q` and its module have 264898 bytes, and 232448 are the most"},
+    {".func f() { .shared .b8 s[232449]; ret; }\n.entry q() { call f; ret; }\n",
+     "6: shared variables of `q` and its module have 232449 bytes, and 232448 are the most"},
+    /* ranges */
+    {".entry q() { .reg .b32 p<3>; .reg .b64 p<4>; }\n", "5: `p` is declared twice in one scope"},
+    {".entry q() { .reg .b32 p<3>; .reg .b32 p2; }\n", "5: `p2` is declared twice in one scope"},
+    {".entry q() { .reg .b32 p<1>; .reg .b64 p0; }\n", "5: `p0` is declared twice in one scope"},
+    {".entry q() { .reg .b32 p<5>; .reg .b64 p04; }\n", "5: `p04` is declared twice in one scope"},
+    {".entry q() { .reg .b64 p1; .reg .b32 p<2>; }\n", "5: `p1` is declared twice in one scope"},
+    {".entry q() { .reg .b32 p<3>; .shared .u32 p1; }\n", "5: `p1` is declared twice in one scope"},
+    {".entry q() { .shared .u32 p1; .reg .b32 p<3>; }\n", "5: `p1` is declared twice in one scope"},
+    {".entry q() { .param .b32 a<3>; .param .b32 a1; }\n", "5: `a1` is declared twice in one scope"},
+    {".global .b32 a<3>, a1;\n", "5: `a1` is declared twice in one scope"},
+    {".entry q() { .reg .b32 p<3>; mov.b32 p, 1; }\n", "5: `mov.b32 p, 1;`: `p` is not declared"},
+    {".entry q() { .reg .b32 p<3>; mov.b32 p3, 1; }\n", "5: `mov.b32 p3, 1;`: `p3` is not declared"},
+    {".entry q() { .reg .b32 p<0>; mov.b32 p0, 1; }\n", "5: `mov.b32 p0, 1;`: `p0` is not declared"},
+    {".entry q() { .reg .b32 p<010>; mov.b32 p8, 1; }\n", "5: `mov.b32 p8, 1;`: `p8` is not declared"},
+    {".entry q() { .reg .b32 p1<5>; mov.b32 p12, 1; }\n", "5: `mov.b32 p12, 1;`: `p12` is not declared"},
+    {".entry q() { .reg .b32 p0<5>; mov.b32 p04, 1; }\n", "5: `mov.b32 p04, 1;`: `p04` is not declared"},
+    {".entry q() { .reg .b64 p02; .reg .b32 p<3>; mov.b64 p02, 1; }\n",
+     "5: `mov.b64 p02, 1;`: operand 1 does not suit the instruction's type: a 64-bit value is expected"},
+    {".entry q() { .reg .b64 p1; { .reg .b32 p<3>; mov.b64 p1, 1; } }\n",
+     "5: `mov.b64 p1, 1;`: operand 1 does not suit the instruction's type: a 64-bit value is expected"},
+    {".global .b32 p1; .entry q() { .reg .b32 p<3>; .reg .b64 d; mov.u64 d, p1; }\n",
+     "5: `mov.u64 d, p1;`: operand 2 does not suit the instruction's type: a 64-bit integer is expected"},
+    {".global .b32 a<3>; .entry q() { .reg .b64 d; mov.u64 d, a; }\n", "5: `mov.u64 d, a;`: `a` is not declared"},
+    {".global .b32 a<3>; .global .u64 q = a3;\n", "5: `a3` in an initialiser is not a global or constant variable"},
+    {".entry q() { .param .b64 a<3>; .reg .b64 r; st.param.b64 [a3], r; }\n",
+     "5: `st.param.b64 [a3], r;`: `a3` is not declared"},
+    {".entry q() { .reg .b32 p<3+1>; }\n", "5: `>` is expected before `+`"},
+    {".entry q() { .reg .b32 p<-1>; }\n", "5: a count is expected in `p<...>`"},
+    {".entry q() { .reg .b32 p<>; }\n", "5: a count is expected in `p<...>`"},
+    {".entry q() { .reg .b32 p<1.0>; }\n", "5: a count is expected in `p<...>`"},
+    {".entry q() { .reg .b32 p<3>q<3>; }\n", "5: `;` is expected before `q`"},
+    {".global .b32 a<3> = 1;\n", "5: `;` is expected before `=`"},
+    {".global .b32 a<3>[4];\n", "5: `;` is expected before `[`"},
+    {".global .b32 a[4]<3>;\n", "5: `;` is expected before `<`"},
+    {".entry q(.param .b32 a<3>) { ret; }\n", "5: `)` is expected before `<`"},
+    {".func q(.param .b32 a<3>) { ret; }\n", "5: `)` is expected before `<`"},
     /* names */
     {".global .u32 _;\n", "5: `_` cannot be declared"},
     {".global .u32 $;\n", "5: `$` cannot be declared"},
@@ -229,6 +283,36 @@ static const char *const taken[] = {
     ".entry q(.param .u64 p) { .reg .b64 d; .reg .b32 r; .shared .u32 s; .local .u32 l; mov.u64 d, g; add.u64 d, d, "
     "g+4;"
     " cvta.global.u64 d, g; cvta.param.u64 d, p; mov.u32 r, s; mov.u64 d, l; mapa.shared::cluster.u32 r, s, 1; }",
+    ".entry q(.param .u32 p) { .reg .b32 p<3>; ld.param.u32 p1, [p]; } .entry r() { .reg .b32 p<3>; p: bra p; } .entry "
+    "s() { .reg .b32 p<3>, p; .reg .b32 s, s<2>; .reg .b32 p3; mov.b32 p, s0; mov.b32 s, p3; mov.b32 s01, p002; }",
+    ".entry q() { .reg .b32 p<3>; .shared .u32 p; mov.u32 p1, p; } .entry r() { .reg .b32 p<3>; .param .b32 p; "
+    "st.param.b32 [p], p1; } .global .u32 p; .entry s() { .reg .b32 p<3>; .reg .b64 d; mov.u64 d, p; }",
+    ".global .u32 p1; .func p2() { ret; } .entry q() { .reg .b32 p<3>; mov.u32 p1, p2; p1: mov.u32 p1, 3; } .entry "
+    "t() { "
+    ".reg .b64 p1; { .reg .b32 p<4>; mov.b32 p1, p3; } mov.b64 p1, 1; }",
+    ".entry q() { .reg .b32 p<3>; { .reg .b64 p<2>; mov.b64 p1, 1; mov.b32 p2, 1; { p1: bra p1; } } { .shared .u32 p1; "
+    "mov.u32 p2, p1; } }",
+    ".entry q() { .reg .b64 p0; .reg .b32 p<1>; mov.b32 p0, 1; mov.b32 p00, 1; } .entry r() { .reg .b32 p<2>, p2<2>, "
+    "p1_<2>; "
+    ".reg .b64 p2, p20; mov.b64 p2, p20; mov.b32 p1_1, p1; } .entry s() { .reg .b32 p<WARP_SZ>, r < 0x10 >, s<3U>; "
+    "mov.b32 p31, r15; mov.b32 p31, s2; }",
+    ".global .b32 a<3>, a, b = 4; .const .v2 .b32 c<2>; .global .b32 d0, d<3>; .global .u64 e[2] = {a01, a2+4}; .entry "
+    "q() "
+    "{ .shared .b32 s<3>; .local .align 8 .b32 l<100>; .reg .b64 d; .reg .b32 r; mov.u64 d, a1; ld.global.u32 r, "
+    "[a2+4]; "
+    "mov.u64 d, d2; mov.u64 d, l99; ld.shared.u32 r, [s02]; }",
+    ".func (.param .u32 y) f(.param .u32 x) { .reg .b32 r; ld.param.u32 r, [x]; st.param.u32 [y], r; ret; } .entry q() "
+    "{ "
+    ".param .b32 a<3>, b; .reg .b32 r; st.param.b32 [a01], 1; call (a0), f, (a1); ld.param.b32 r, [a0]; }",
+    ".entry q(.param .align 8192 .b8 p[8], .param .u64 .ptr .align 65536 o) { .reg .align 4 .b32 a; .reg .align 4 "
+    ".align 8 "
+    ".pred b; .shared .align 8192 .b32 s; .local .align 8192 .b32 l; .param .align 128 .b8 c[8]; } .const .align 4096 "
+    ".b32 "
+    "d; .global .align WARP_SZ .b32 e; .global .align 8U .b32 f; .extern .shared .align 8192 .b8 x[];",
+    ".entry q() { .shared .b8 s[232448]; ret; } .func f() { .shared .b8 t[232449]; ret; }",
+    ".func f() { .shared .b8 s[132449]; .reg .b32 r; mov.u32 r, s; st.shared.u32 [r], r; ret; } .entry q() { call f; "
+    "call "
+    "f; ret; }",
     ".file 1 \"a.c\", 1700000000, 12 .file 2 \"b.c\"\n.entry a() { .loc 1 1 1\n.loc 1 2 3, function_name $L, "
     "inlined_at 1 1 1\n}",
     ".section .debug_x { } .section .debug_y { L: .b8 1, -1, 0x10 .b8 2\nM: .b32 M-L .b32 .debug_x .b32 .debug_x+4 "

@@ -21,6 +21,12 @@ static const struct refusal unsupported[] = {
     {".global .f64 q = -(0f3F800000);\n", /* ptxas turns the sign of a double with these bits */
      "5: 0f and its digits are part of no expression: write 0d or decimal"},
     {".global .b128 q = 1.5;\n", "5: no float initialises 128 bits"}, /* ptxas adds bytes of its own memory */
+    {".extern .shared .b32 a<3>;\n", "5: the range `a<3>` of .extern variables is not supported"},
+    {".global .align 8192 .u32 q;\n", "5: `q` is aligned to 8192 bytes: more than 4096 are not supported"},
+    {".const .align 2147483648 .u32 q;\n", "5: `q` is aligned to 2147483648 bytes: more than 4096 are not supported"},
+    /* ptxas drops those that the entry does not name */
+    {".shared .b8 s[132449], t[132449];\n.entry q() { ret; }\n",
+     "6: shared variables of `q` and its module have 264898 bytes, and 232448 are the most"},
     {".extern .global .u32 q;\n", "5: `q` is defined in another module: linking is not supported"},
     {".global .texref q;\n", "5: a type is expected before `.texref`"},
     {".entry q() { .reg .v2 .u32 a; }\n",
@@ -95,7 +101,7 @@ START_TEST(names_have_any_length) {
 }
 END_TEST
 
-/* A variable within a function is one more of the module, once a call, and none for reading it alone. */
+/* A variable within a function is one more of the module, and none for reading it alone. */
 START_TEST(a_function_that_nobody_calls_leaves_no_variable) {
     struct ptx_module *module =
         load(".func q() { .global .u32 inner = 5; .const .b8 c[60000]; ret; }\n.const .b8 d[60000];");

@@ -106,6 +106,40 @@ START_TEST(module_variables_have_their_initial_values) {
 }
 END_TEST
 
+/* Each call finds what the one before it left, in shared memory of the CTA and in global memory of the module; names of
+ * a range, with zeros before their numbers or without. */
+START_TEST(variables_of_a_function_are_there_once) {
+    static const char ptx[] = PTX_HEAD
+        ".func (.param .u32 y) g(.param .u32 x) { .global .u32 count = 5; .shared .u32 s<2>; .reg .u32 r<3>; .reg "
+        ".pred "
+        "r;\n"
+        "ld.param.u32 r1, [x]; setp.eq.u32 r, r1, 0; @r st.shared.u32 [s1], 7; ld.shared.u32 r2, [s01];\n"
+        "ld.global.u32 r0, [count]; add.u32 r00, r000, r02; st.global.u32 [count], r0; st.param.u32 [y], r0; ret; }\n"
+        ".func use(.param .u64 out) { .param .u32 a<2>, b<2>; .reg .u32 r; .reg .u64 A; ld.param.u64 A, [out];\n"
+        "st.param.u32 [a0], 0; st.param.u32 [a1], 1; call (b0), g, (a0); call (b1), g, (a1);\n"
+        "ld.param.u32 r, [b0]; st.global.u32 [A], r; ld.param.u32 r, [b1]; st.global.u32 [A+4], r; ret; }\n"
+        ".visible .entry f(.param .u64 out) { .param .u64 o; .reg .u64 A; ld.param.u64 A, [out]; st.param.u64 [o], A; "
+        "call use, (o); ret; }\n"
+        ".visible .entry h(.param .u64 out) { .param .u64 o; .reg .u64 A; ld.param.u64 A, [out]; st.param.u64 [o], A; "
+        "call use, (o); ret; }\n";
+    machine_with(fair(1, 1));
+    cu_ptr at = words(4, 9);
+    cu_library library = library_of_text(ptx);
+    cu_kernel kernel;
+    cu_function function;
+    void *parameters[] = {&at};
+    for (unsigned i = 0; i < 2; i++) {
+        OK(cpu_library_get_kernel(&kernel, library, i ? "h" : "f"));
+        OK(cpu_kernel_get_function(&function, kernel));
+        OK(cpu_func_load(function));
+        OK(launch_with(function, 1, 1, 1, NULL, false, parameters));
+        OK(cpu_ctx_synchronize());
+        ck_assert_uint_eq(word_at(at), 12 + 14 * i);
+        ck_assert_uint_eq(word_at(at + 4), 19 + 14 * i);
+    }
+}
+END_TEST
+
 /* ---- atomics: 128 threads on one word ---- */
 static uint64_t after_atomics(const char *instruction, uint64_t start, bool shared) {
     char *text = NULL;
@@ -266,6 +300,7 @@ int main(void) {
     tcase_add_test(tcase, local_memory_is_each_threads_own);
     tcase_add_test(tcase, shared_memory_holds_static_and_dynamic_arrays);
     tcase_add_test(tcase, module_variables_have_their_initial_values);
+    tcase_add_test(tcase, variables_of_a_function_are_there_once);
     tcase_add_loop_test(tcase, atomics_leave_what_any_order_leaves, 0, 15);
     tcase_add_test(tcase, f32_atomics_flush_in_global_memory_only);
     tcase_add_test(tcase, multicast_stores_and_fences_are_accepted);

@@ -76,7 +76,7 @@ START_TEST(modules_refuse_what_cannot_be_run) {
         {PTX_HEAD "add.u32;\n", "a directive is expected"},
         {PTX_HEAD ".visible .entry f(.param .b8 big[40000]) { ret; }", "more than 32764"},
         {PTX_HEAD ".visible .entry f() { .shared .b8 s[99999999]; ret; }", "more than 16 MiB"},
-        {PTX_HEAD ".visible .entry f() { .reg .b32 r<9999999>; ret; }", "registers in `r`"},
+        {PTX_HEAD ".visible .entry f() { .reg .b32 r<9999999>; ret; }", "names in `r<...>`"},
     };
     char message[1000] = "";
     ck_assert_ptr_null(ptx_load(rows[_i].text, NULL, message, sizeof message));

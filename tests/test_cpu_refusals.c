@@ -122,8 +122,8 @@ static const struct refusal directives[] = {
     {".global .b31 x;\n", "4: a type is expected before `.b31`"},
     {".global .pred x;\n", "4: predicates exist in registers only"},
     {".global .b32;\n", "4: a name is expected before `;`"},
-    {".global .align 3 .b32 x;\n", "4: .align 3 is not a power of two up to 4096"},
-    {".global .align 8192 .b32 x;\n", "4: .align 8192 is not a power of two up to 4096"},
+    {".global .align 3 .b32 x;\n", "4: .align 3 is not a power of two"},
+    {".global .align 8192 .b32 x;\n", "4: `x` is aligned to 8192 bytes: more than 4096 are not supported"},
     {".global .b32 x[2][];\n", "4: only the first dimension of `x` may be open"},
     {".global .b32 x[][];\n", "4: only the first dimension of `x` may be open"},
     {".global .b32 x[];\n", "4: `x` has an open dimension and no initialiser"},
@@ -170,7 +170,7 @@ static const struct refusal statements[] = {
     {".reg .b32;\n", "6: a name is expected before `;`"},
     {".reg .b32 a\n.reg .b32 c;\n", "7: `;` is expected before `.reg`"},
     {".reg .b32 a<;\n", "6: a count is expected in `a<...>`"},
-    {".reg .b32 a<9999999>;\n", "6: more than 1048576 registers in `a`"},
+    {".reg .b32 a<9999999>;\n", "6: more than 1048576 names in `a<...>`"},
     {".reg .v2 .b32 a;\n", "6: vector registers are not supported: declare scalars and use { } in the instruction"},
     {".reg .f8 a;\n", "6: a type is expected before `.f8`"},
     {".reg .b32 a; .reg .b64\na;\n", "7: `a` is declared twice in one scope"},
@@ -396,7 +396,7 @@ END_TEST
 /* Names that look like members of a range and are none; scopes within; the half-way forms of the rules above. */
 START_TEST(what_the_assembler_takes_is_taken) {
     static const char *const rows[] = {
-        ".reg .b32 w<9>; .reg .b32 w9; .reg .b32 w01; .reg .b32 w1<9>; { .reg .b32 w1; mov.u32 w1, 1; }",
+        ".reg .b32 w<9>; .reg .b32 w9; .reg .b32 w1<9>; mov.u32 w01, w1; { .reg .b32 w1; mov.u32 w1, 1; }",
         "ld.acquire.gpu.global.u32 r, [d]; ld.mmio.relaxed.sys.global.u32 r, [d]; ld.weak.global.ca.u32 r, [d];",
         "ld.gpu.relaxed.global.u32 r, [d]; ld.global.nc.ca.u32 r, [d]; st.weak.wt.global.u32 [d], r;",
         "st.global.f64 [d], 0f3F800000; st.global.f32 [d], 1.5; st.global.b32 [d], 0f3F800000; st.global.b64 [d], 1.5;",

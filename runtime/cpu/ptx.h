@@ -54,7 +54,7 @@ struct variable {
     unsigned align, element;
     u64 offset;     /* shared, local, param: in its window; global, const: unused */
     unsigned index; /* global, const: index among the module's */
-    bool external;
+    bool external, array;
     bool passed; /* a .param variable of a call: in local memory */
 };
 struct type {
@@ -76,6 +76,13 @@ struct filling {
     struct ptx_pointer *pointers;
     u32 pointer_count, pointer_capacity;
 };
+/* Variables that are declared in a function's body: where, for which entry (NULL: the module), and their places. */
+struct placed {
+    const struct placed *next;
+    const char *at;
+    const struct function *function;
+    const struct variable *variables;
+};
 struct label {
     struct text name;
     u32 line;
@@ -94,8 +101,9 @@ struct symbol {
     const struct name_scope *scope;
     struct text name;
     enum symbol_kind kind;
-    bool range;       /* SYMBOL_REGS: name<count> */
-    u32 first, count; /* vregs */
+    bool range;             /* name<count>, of registers or variables: its name alone stands for nothing */
+    u32 first, count;       /* SYMBOL_REGS: vregs; count: of a range */
+    struct symbol *members; /* of a range of variables */
     struct variable *variable;
     struct label *label;
     struct label_list *targets;
@@ -104,6 +112,7 @@ struct name_scope {
     struct name_scope *outer;
     struct symbol *symbols;
     struct label *pending;
+    u32 depth;
     bool hidden; /* of a caller, while its callee is read */
 };
 
@@ -213,6 +222,7 @@ struct loader {
     u64 module_shared_bytes;
     const struct shared_name *module_shared; /* names of those */
     unsigned dynamic_align;                  /* of .extern .shared arrays, 0 none */
+    const struct placed *placed;             /* variables of bodies that have been called */
     u64 constant_bytes;                      /* of .const variables so far */
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
@@ -267,7 +277,7 @@ void scope_open(struct loader *l);
 void scope_close(struct loader *l);
 struct symbol *symbol_find(struct loader *l, struct text name);
 struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind);
-void symbol_check_names(struct loader *l, const struct symbol *added);    /* no name of a range is declared beside it */
+struct symbol *symbol_add_range(struct loader *l, struct text name, enum symbol_kind kind, u32 count);
 struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg); /* NULL when there is none */
 struct label *label_use(struct loader *l, struct text name, u32 line);
 void label_define(struct loader *l, struct text name);

@@ -1,6 +1,7 @@
 /* ptx_variable.c - declarations: registers, variables of every space, parameters.
  * Lays out shared and local memory of a function and its parameters; global and constant variables go to the module's
  * list. */
+#include <stdio.h>
 #include <string.h>
 #include <runtime/cpu/ptx.h>
 
@@ -35,41 +36,60 @@ struct text parse_identifier(struct loader *l) {
     return name;
 }
 
-void parse_registers(struct loader *l) {
+/* What is aligned to more than 2 GiB lies nowhere. */
+static unsigned parse_align(struct loader *l) {
+    u64 align = number_of(l, ".align", 0, UINT32_MAX);
+    if (align == 0 || (align & (align - 1)))
+        load_fail(l, l->behind, ".align %llu is not a power of two", (unsigned long long)align);
+    return (unsigned)align;
+}
+
+enum { MAX_RANGE = 1 << 20 };
+
+/* Behind the `<` of a range: how many it has. */
+static u32 parse_count(struct loader *l, struct text name) {
+    if (l->token.kind != T_INTEGER && !text_is(l->token.text, "WARP_SZ"))
+        load_fail(l, l->token.line, "a count is expected in `%.*s<...>`", (int)name.length, name.at);
+    u64 count = number_of(l, "a count of", 0, UINT64_MAX);
+    if (count > MAX_RANGE)
+        load_fail(l, l->behind, "more than %d names in `%.*s<...>`", MAX_RANGE, (int)name.length, name.at);
+    lex_expect(l, '>');
+    return (u32)count;
+}
+
+/* One name or range of a declaration. */
+static void add_registers(struct loader *l, struct vreg vreg) {
     struct function *f = l->function;
-    if (!f) load_fail(l, l->token.line, "registers at module scope are not supported: declare them in the entry");
-    while (l->token.kind == T_DOT && l->token.text.length == 2 && l->token.text.at[0] == 'v')
+    struct text name = parse_identifier(l);
+    bool many = lex_punct(l, '<');
+    u32 count = many ? parse_count(l, name) : 1;
+    if (f->vreg_count + count > 1 << 22) load_fail(l, l->behind, "more than %d registers in one entry", 1 << 22);
+    struct symbol *s = many ? symbol_add_range(l, name, SYMBOL_REGS, count) : symbol_add(l, name, SYMBOL_REGS);
+    s->first = f->vreg_count;
+    while (f->vreg_count + count > f->vreg_capacity)
+        f->vregs = load_grow(l, f->vregs, f->vreg_capacity, sizeof *f->vregs, &f->vreg_capacity);
+    for (u32 i = 0; i < count; i++)
+        f->vregs[f->vreg_count++] = vreg;
+    struct register_range *range = load_take(l, sizeof *range);
+    *range = (struct register_range){f->ranges, name, s->first, count, many};
+    f->ranges = range;
+}
+
+void parse_registers(struct loader *l) {
+    if (!l->function)
+        load_fail(l, l->token.line, "registers at module scope are not supported: declare them in the entry");
+    while (lex_dot(l, "align"))
+        parse_align(l);
+    if (l->token.kind == T_DOT && l->token.text.length == 2 && l->token.text.at[0] == 'v')
         load_fail(l, l->token.line,
                   "vector registers are not supported: declare scalars and use { } in the instruction");
     bool halves = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
     struct type type = parse_type(l);
     if (type.bits == 8 && type.kind != REG_BITS && type.kind != REG_INT)
         load_fail(l, l->behind, "registers of this type do not exist");
-    do {
-        struct text name = parse_identifier(l);
-        struct symbol *s = symbol_add(l, name, SYMBOL_REGS);
-        u64 count = 1;
-        if (lex_punct(l, '<')) {
-            s->range = true;
-            if (l->token.kind != T_INTEGER)
-                load_fail(l, l->token.line, "a count is expected in `%.*s<...>`", (int)name.length, name.at);
-            count = l->token.bits;
-            lex_next(l);
-            lex_expect(l, '>');
-        }
-        if (count > 1 << 20 || f->vreg_count + count > 1 << 22)
-            load_fail(l, l->behind, "more than %d registers in `%.*s`", 1 << 20, (int)name.length, name.at);
-        s->first = f->vreg_count;
-        s->count = (u32)count;
-        symbol_check_names(l, s);
-        while (f->vreg_count + count > f->vreg_capacity)
-            f->vregs = load_grow(l, f->vregs, f->vreg_capacity, sizeof *f->vregs, &f->vreg_capacity);
-        for (u64 i = 0; i < count; i++)
-            f->vregs[f->vreg_count++] = (struct vreg){type.kind, type.bits, halves};
-        struct register_range *range = load_take(l, sizeof *range);
-        *range = (struct register_range){f->ranges, name, s->first, s->count, s->range};
-        f->ranges = range;
-    } while (lex_punct(l, ','));
+    do
+        add_registers(l, (struct vreg){type.kind, type.bits, halves});
+    while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
 
@@ -83,13 +103,6 @@ struct prefix {
     unsigned vector, align;
     bool half; /* .f16 and .f16x2: without an initialiser */
 };
-
-static unsigned parse_align(struct loader *l) {
-    s64 align = constant_integer(l);
-    if (align < 1 || align > 4096 || (align & (align - 1)))
-        load_fail(l, l->behind, ".align %lld is not a power of two up to 4096", (long long)align);
-    return (unsigned)align;
-}
 
 /* .attribute(.managed, .unified(1, 2)): nothing here depends on them. */
 static void parse_attributes(struct loader *l) {
@@ -168,6 +181,7 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
         size->at[size->count++] = n;
         lex_expect(l, ']');
     }
+    v->array = size->count > 0;
     if (size->vector) size->at[size->count++] = p->vector;
     return v;
 }
@@ -206,6 +220,8 @@ static void add_shared_name(struct loader *l, const struct variable *v) {
     *list = name;
 }
 
+enum { MOST_ALIGN = 4096 }; /* of the world's memory: a page */
+
 /* Shared variables of the module come first in every function, at the same place. */
 static void place(struct loader *l, struct variable *v, const struct filling *fill) {
     struct function *f = l->function;
@@ -227,6 +243,9 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
         break;
     case SPACE_GLOBAL:
     case SPACE_CONST:
+        if (v->align > MOST_ALIGN)
+            load_fail(l, l->behind, "`%.*s` is aligned to %u bytes: more than %d are not supported",
+                      (int)v->name.length, v->name.at, v->align, MOST_ALIGN);
         if (v->external)
             load_fail(l, l->behind, "`%.*s` is defined in another module: linking is not supported",
                       (int)v->name.length, v->name.at);
@@ -247,16 +266,81 @@ static struct variable *parse_sized(struct loader *l, const struct prefix *prefi
     return v;
 }
 
+static struct text numbered(struct loader *l, struct text stem, u32 number) {
+    char digits[16];
+    u32 length = (u32)snprintf(digits, sizeof digits, "%u", number);
+    char *name = load_take(l, stem.length + length + 1);
+    memcpy(name, stem.at, stem.length);
+    memcpy(name + stem.length, digits, length);
+    return (struct text){name, stem.length + length};
+}
+
+/* A body is read again wherever it is called, and its variables are there once: .shared ones in each entry, .global and
+ * .const ones in the module. Where those of this declaration are, or NULL. */
+static const struct variable *placed_before(struct loader *l, const struct variable *v) {
+    const struct function *f = v->space == SPACE_SHARED ? l->function : NULL;
+    for (const struct placed *p = l->placed; p; p = p->next)
+        if (p->at == v->name.at && p->function == f) return p->variables;
+    return NULL;
+}
+
+static void remember_places(struct loader *l, const struct variable *v, const struct variable *variables) {
+    if (!l->caller || l->alone || v->space == SPACE_LOCAL) return;
+    struct placed *placed = load_take(l, sizeof *placed);
+    *placed = (struct placed){l->placed, v->name.at, v->space == SPACE_SHARED ? l->function : NULL, variables};
+    l->placed = placed;
+}
+
+static void place_all(struct loader *l, const struct variable *declared, struct variable *variables, u32 count,
+                      const struct filling *fill) {
+    const struct variable *before = placed_before(l, declared);
+    for (u32 i = 0; i < count; i++) {
+        if (!before) {
+            place(l, &variables[i], fill);
+            continue;
+        }
+        variables[i].offset = before[i].offset;
+        variables[i].index = before[i].index;
+    }
+    if (!before) remember_places(l, declared, variables);
+}
+
+/* Behind the `<` of a range of variables. */
+static void add_variables(struct loader *l, const struct variable *declared, const struct filling *fill) {
+    const struct text name = declared->name;
+    u32 count = parse_count(l, name);
+    if (declared->external)
+        load_fail(l, l->behind, "the range `%.*s<%u>` of .extern variables is not supported", (int)name.length, name.at,
+                  count);
+    struct symbol *range = symbol_add_range(l, name, SYMBOL_VARIABLE, count);
+    struct variable *variables = load_take(l, count * sizeof *variables + 1);
+    range->members = load_take(l, count * sizeof *range->members + 1);
+    for (u32 i = 0; i < count; i++) {
+        variables[i] = *declared;
+        variables[i].name = numbered(l, name, i);
+        range->members[i] = (struct symbol){
+            .scope = range->scope, .name = variables[i].name, .kind = SYMBOL_VARIABLE, .variable = &variables[i]};
+    }
+    place_all(l, declared, variables, count, fill);
+}
+
+static void add_variable(struct loader *l, struct variable *v, const struct filling *fill) {
+    place_all(l, v, v, 1, fill);
+    symbol_add(l, v->name, SYMBOL_VARIABLE)->variable = v;
+}
+
 void parse_passed(struct loader *l) {
     struct prefix prefix = parse_prefix(l, true);
     do {
         struct variable *v = parse_sized(l, &prefix);
+        if (v->align > 128)
+            load_fail(l, l->behind, "the parameter of a function is aligned to 128 bytes at most, not %u", v->align);
         v->space = SPACE_LOCAL;
         v->passed = true;
-        place_local(l, l->function, v);
-        struct symbol *s = symbol_add(l, v->name, SYMBOL_VARIABLE);
-        s->variable = v;
-        symbol_check_names(l, s);
+        if (!v->array && lex_punct(l, '<'))
+            add_variables(l, v, NULL);
+        else
+            add_variable(l, v, NULL);
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
@@ -282,6 +366,10 @@ void parse_variable(struct loader *l, enum space space, bool external) {
         if (!l->function && (special_named(v->name) >= 0 || special_foreign(v->name)))
             load_fail(l, line, "`%.*s` is a special register", (int)v->name.length, v->name.at);
         struct filling fill = {0};
+        if (!v->array && lex_punct(l, '<')) {
+            add_variables(l, v, &fill);
+            continue;
+        }
         if (lex_punct(l, '=')) {
             if (space != SPACE_GLOBAL && space != SPACE_CONST)
                 load_fail(l, line, "only global and constant variables have initialisers");
@@ -291,10 +379,7 @@ void parse_variable(struct loader *l, enum space space, bool external) {
         } else if (size.open) {
             v->bytes = 0;
         }
-        place(l, v, &fill);
-        struct symbol *s = symbol_add(l, v->name, SYMBOL_VARIABLE);
-        s->variable = v;
-        symbol_check_names(l, s);
+        add_variable(l, v, &fill);
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
