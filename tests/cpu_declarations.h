@@ -182,6 +182,30 @@ static const struct refusal malformed[] = {
      "5: an integer is expected in a constant expression, and a float is given"},
     {".entry q() { .reg .f32 f; mov.f32 f, 1.0+1; }\n",
      "5: an integer and a float in a constant expression: both are one of them"},
+    /* .extern */
+    {".extern .global .u32 q;\n.global .u32 q;\n",
+     "6: `q` is .extern before: its definition is .visible, .weak or .common"},
+    {".extern .shared .b8 s[4];\n.shared .b8 s[4];\n",
+     "6: `s` is .extern before: its definition is .visible, .weak or .common"},
+    {".extern .global .u32 q;\n.visible .global .u64 q = 5;\n", "6: `q` is declared before, with another type or size"},
+    {".extern .global .u32 q;\n.visible .global .b32 q = 5;\n", "6: `q` is declared before, with another type or size"},
+    {".visible .global .u32 q[4];\n.extern .global .u32 q[5];\n",
+     "6: `q` is declared before, with another type or size"},
+    {".extern .global .u32 q[3][2];\n.visible .global .u32 q[6];\n",
+     "6: `q` is declared before, with another type or size"},
+    {".extern .global .u32 q[];\n.visible .global .u32 q = 5;\n",
+     "6: `q` is declared before, with another type or size"},
+    {".extern .global .v2 .u32 q;\n.visible .global .u32 q[2];\n",
+     "6: `q` is declared before, with another type or size"},
+    {".extern .global .u32 q[4];\n.extern .global .u32 q[];\n.visible .global .u32 q[5];\n",
+     "7: `q` is declared before, with another type or size"},
+    {".extern .shared .b32 s[];\n.extern .shared .b8 s[];\n", "6: `s` is declared before, with another type or size"},
+    {".visible .global .u32 q;\n.extern .global .u32 q;\n.visible .global .u32 q;\n",
+     "7: `q` is declared twice in one scope"},
+    {".weak .global .u32 q;\n.visible .global .u32 q = 5;\n", "6: `q` is declared twice in one scope"},
+    {".common .global .u32 q;\n.common .global .u32 q;\n", "6: `q` is declared twice in one scope"},
+    {".extern .global .u32 q = 5;\n", "5: `q` is .extern: its initialiser is where it is defined"},
+    {".extern .shared .u32 s[4][0];\n", "5: `s` has a dimension of 0"},
     /* functions that nobody calls */
     {".func q() { foo; }\n", "5: `foo;`: unknown instruction `foo`"},
     {".func q() { bra L; }\n", "5: label `L` is not defined"},
@@ -313,6 +337,13 @@ static const char *const taken[] = {
     ".func f() { .shared .b8 s[132449]; .reg .b32 r; mov.u32 r, s; st.shared.u32 [r], r; ret; } .entry q() { call f; "
     "call "
     "f; ret; }",
+    ".extern .global .u32 a, b[]; .entry q() { .reg .b64 d; mov.u64 d, a; mov.u64 d, b; } .global .u64 c = b+4; "
+    ".visible .global .u32 b[3] = {5}; .weak .global .align 16 .u32 a; .extern .global .u32 b[], b[3], b[0]; .common "
+    ".global .u32 e; .extern .global .u32 e; .global .u32 f = 5; .extern .global .align 8 .u32 f; .extern .const .u32 "
+    "h[]; "
+    ".visible .const .u32 h[] = {1};",
+    ".extern .shared .b8 a[]; .extern .shared .align 16 .b8 a[]; .extern .shared .b32 b[4]; .extern .shared .b32 b[4]; "
+    ".visible .shared .b32 b[4]; .shared .b32 c[2]; .extern .shared .b32 c[]; .extern .shared .u32 d[0], e[][4];",
     ".file 1 \"a.c\", 1700000000, 12 .file 2 \"b.c\"\n.entry a() { .loc 1 1 1\n.loc 1 2 3, function_name $L, "
     "inlined_at 1 1 1\n}",
     ".section .debug_x { } .section .debug_y { L: .b8 1, -1, 0x10 .b8 2\nM: .b32 M-L .b32 .debug_x .b32 .debug_x+4 "
@@ -346,6 +377,9 @@ static const struct {
     {".global .u8 q = 300;", "2c"},
     {".global .s8 q = -129;", "7f"},
     {".global .u16 q = 70000;", "7011"},
+    {".extern .global .u32 q[2];\n.visible .global .u32 q[2] = {1, 2};\n.extern .global .u32 q[];", "0100000002000000"},
+    {".extern .global .u32 q[];\n.visible .global .u32 q[2] = {1};", "0100000000000000"},
+    {".extern .global .u32 q;\n.weak .global .u32 q = 7;", "07000000"},
     /* constant expressions */
     {".global .u64 q[6] = {~0>>60, -1>>60, 0xffffffffffffffff>>60, 9223372036854775808>>63, "
      "0x7fffffffffffffff-0x8000000000000000>>63, -1U>>60};",

@@ -27,6 +27,14 @@ static const struct refusal unsupported[] = {
     /* ptxas drops those that the entry does not name */
     {".shared .b8 s[132449], t[132449];\n.entry q() { ret; }\n",
      "6: shared variables of `q` and its module have 264898 bytes, and 232448 are the most"},
+    {".extern .global .u32 q;\n.visible .const .u32 q = 5;\n",
+     "6: `q` is declared before in another state space: this is not supported"},
+    {".extern .shared .u32 s[];\n.visible .shared .u32 s[4];\n",
+     "6: `s` is dynamic shared memory before: to state a size then is not supported"},
+    {".visible .shared .u32 s[4];\n.extern .shared .align 16 .u32 s[4];\n",
+     "6: `s` is aligned to 4 bytes before: to state more then is not supported"},
+    {".extern .global .u32 q;\n.global .u32 r;\n.extern .const .u32 s;\n",
+     "5: `q` is defined in another module: linking is not supported"},
     {".extern .global .u32 q;\n", "5: `q` is defined in another module: linking is not supported"},
     {".global .texref q;\n", "5: a type is expected before `.texref`"},
     {".entry q() { .reg .v2 .u32 a; }\n",
@@ -76,6 +84,14 @@ START_TEST(initial_values_are_the_bytes_that_the_assembler_makes) {
 }
 END_TEST
 
+/* ptxas says that it ignores .extern there, and has the bytes in its section .nv.shared. */
+START_TEST(external_shared_memory_with_a_size_is_static) {
+    struct ptx_module *module = load(".extern .shared .b8 s[6];\n.extern .shared .b8 s[];\n.extern .shared .u32 t;\n");
+    ck_assert_uint_eq(ptx_function_at(module, 0)->static_shared, 12);
+    ptx_free(module);
+}
+END_TEST
+
 /* ptxas 13 ends without a word at these; compilers wrote them before PTX 2.0. */
 START_TEST(old_lines_of_debug_information_are_passed_over) {
     ptx_free(load("@@DWARF .byte 0x05\n@@DWARF .4byte 1\n"));
@@ -121,6 +137,7 @@ int main(void) {
     tcase_add_loop_test(tcase, initial_values_are_the_bytes_that_the_assembler_makes, 0,
                         sizeof initial / sizeof *initial);
     tcase_add_test(tcase, names_have_any_length);
+    tcase_add_test(tcase, external_shared_memory_with_a_size_is_static);
     tcase_add_test(tcase, old_lines_of_debug_information_are_passed_over);
     tcase_add_test(tcase, a_function_that_nobody_calls_leaves_no_variable);
     suite_add_tcase(suite, tcase);

@@ -48,14 +48,16 @@ struct vreg {
 
 enum symbol_kind { SYMBOL_REGS, SYMBOL_VARIABLE, SYMBOL_LABEL, SYMBOL_TARGETS, SYMBOL_FUNCTION };
 struct variable {
-    struct text name;
+    struct text name, type_name;
     enum space space;
     u64 bytes;
     unsigned align, element;
-    u64 offset;     /* shared, local, param: in its window; global, const: unused */
-    unsigned index; /* global, const: index among the module's */
-    bool external, array;
-    bool passed; /* a .param variable of a call: in local memory */
+    u64 offset;           /* shared, local, param: in its window; global, const: unused */
+    unsigned index;       /* global, const: index among the module's */
+    bool external, array; /* external: dynamic shared memory */
+    bool passed;          /* a .param variable of a call: in local memory */
+    u8 linkage;           /* enum linkage: LINKAGE_EXTERN until it is defined */
+    const struct dimensions *size;
 };
 struct type {
     u8 kind, bits;
@@ -286,7 +288,7 @@ void label_define(struct loader *l, struct text name);
 void parse_statement(struct loader *l);
 void parse_entry(struct loader *l, bool external); /* after ".entry" */
 void finish_function(struct loader *l, struct function *f);
-bool parse_space(struct loader *l, bool external); /* the variables of a state space; false: none is next */
+bool parse_space(struct loader *l, enum linkage linkage); /* the variables of a state space; false: none is next */
 /* `@p bra to` (or `@!p`) at the place of an instruction. */
 void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard_not, struct label *to);
 
@@ -318,10 +320,18 @@ void parse_operands(struct loader *l, struct insn *insn);
 struct type type_named(struct text name); /* "u32", "pred", ... */
 struct text parse_identifier(struct loader *l);
 void parse_registers(struct loader *l);
-void parse_variable(struct loader *l, enum space space, bool external);
+void parse_variable(struct loader *l, enum space space, enum linkage linkage);
 struct variable *parse_parameter(struct loader *l);
 void parse_passed(struct loader *l);                         /* .param variables of a caller, after ".param" */
 struct variable *parse_formal(struct loader *l, bool place); /* one of a callee, likewise; it has no symbol */
+
+/* ptx_extern.c */
+/* The module's variable that `v` declares once more, or NULL. */
+struct variable *declared_before(struct loader *l, const struct variable *v);
+void declare_again(struct loader *l, struct variable *before, const struct variable *v, const struct filling *fill);
+void externals_check(struct loader *l); /* when the module has been read */
+/* Into the place that it has among the module's variables. */
+void define_variable(struct loader *l, const struct variable *v, const struct filling *fill); /* ptx_variable.c */
 
 /* ptx_initial.c: behind the `=`; an open dimension gets its size. */
 void parse_initial(struct loader *l, struct filling *fill, struct variable *v, const struct dimensions *size);

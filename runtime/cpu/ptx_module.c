@@ -95,7 +95,7 @@ static void parse_item(struct loader *l) {
         parse_entry(l, linkage == LINKAGE_EXTERN);
     else if (lex_dot(l, "func"))
         parse_device_function(l);
-    else if (parse_space(l, linkage == LINKAGE_EXTERN))
+    else if (parse_space(l, linkage))
         return;
     else if (linkage != LINKAGE_NONE)
         lex_unexpected(l, "an entry, a function or a variable");
@@ -112,4 +112,5 @@ void parse_module(struct loader *l) {
     parse_head(l);
     while (l->token.kind != T_END)
         parse_item(l);
+    externals_check(l);
 }

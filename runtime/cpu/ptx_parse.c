@@ -164,14 +164,14 @@ static void parse_branch_targets(struct loader *l, struct text name) {
     lex_expect(l, ';');
 }
 
-bool parse_space(struct loader *l, bool external) {
+bool parse_space(struct loader *l, enum linkage linkage) {
     static const struct {
         const char *name;
         enum space space;
     } spaces[] = {{"shared", SPACE_SHARED}, {"global", SPACE_GLOBAL}, {"const", SPACE_CONST}, {"local", SPACE_LOCAL}};
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (lex_dot(l, spaces[i].name)) {
-            parse_variable(l, spaces[i].space, external);
+            parse_variable(l, spaces[i].space, linkage);
             return true;
         }
     return false;
@@ -188,7 +188,7 @@ void parse_statement(struct loader *l) {
         return;
     }
     if (l->token.kind == T_DOT) {
-        if (parse_pragma(l) || parse_loc(l) || parse_space(l, false)) return;
+        if (parse_pragma(l) || parse_loc(l) || parse_space(l, LINKAGE_NONE)) return;
         if (lex_dot(l, "reg")) {
             parse_registers(l);
             return;

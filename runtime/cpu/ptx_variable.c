@@ -93,15 +93,13 @@ void parse_registers(struct loader *l) {
     lex_expect(l, ';');
 }
 
-static u64 align_up(u64 value, u64 align) {
-    return (value + align - 1) & ~(align - 1);
-}
-
 /* What stands before the name of variables and parameters. */
 struct prefix {
     struct type type;
     unsigned vector, align;
-    bool half; /* .f16 and .f16x2: without an initialiser */
+    bool half;     /* .f16 and .f16x2: without an initialiser */
+    bool external; /* the first dimension may be 0, which is open */
+    struct text type_name;
 };
 
 /* .attribute(.managed, .unified(1, 2)): nothing here depends on them. */
@@ -144,6 +142,7 @@ static struct prefix parse_prefix(struct loader *l, bool parameter) {
         p.vector = 4;
     bool pair = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
     p.half = pair || (l->token.kind == T_DOT && text_is(l->token.text, "f16"));
+    p.type_name = l->token.text;
     p.type = parse_type(l);
     if (p.type.kind == REG_PRED) load_fail(l, l->behind, "predicates exist in registers only");
     if (p.type.bits * p.vector > 128) load_fail(l, l->behind, "vectors have at most 128 bits");
@@ -157,6 +156,7 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
     struct variable *v = load_take(l, sizeof *v);
     *size = (struct dimensions){.vector = p->vector > 1, .half = p->half, .type = p->type};
     v->name = parse_identifier(l);
+    v->type_name = p->type_name;
     v->element = p->type.bits / 8;
     v->bytes = v->element * p->vector;
     v->align = p->align ? p->align : (unsigned)v->bytes;
@@ -172,13 +172,17 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
             continue;
         }
         u64 n = number_of(l, "a dimension of", 0, UINT64_MAX);
-        if (n == 0)
+        bool open = n == 0 && p->external && !size->count;
+        size->open |= open;
+        if (open)
+            n = 1;
+        else if (n == 0)
             load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
         else if (v->bytes > (1ull << 40) / n)
             load_fail(l, l->behind, "size %llu of `%.*s` is out of range", (unsigned long long)n, (int)v->name.length,
                       v->name.at);
         v->bytes *= n;
-        size->at[size->count++] = n;
+        size->at[size->count++] = open ? UINT64_MAX : n;
         lex_expect(l, ']');
     }
     v->array = size->count > 0;
@@ -186,20 +190,33 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
     return v;
 }
 
-static void add_module_variable(struct loader *l, struct variable *v, const struct filling *fill) {
+static void add_module_variable(struct loader *l, struct variable *v) {
     struct ptx_module *m = l->module;
     if (m->variable_count == m->variable_capacity)
         m->variables = load_grow(l, m->variables, m->variable_count, sizeof *m->variables, &m->variable_capacity);
-    struct ptx_variable *out = &m->variables[m->variable_count];
-    out->name = load_text(l, v->name);
-    out->bytes = v->bytes;
-    out->align = v->align;
-    out->constant = v->space == SPACE_CONST;
-    out->initial = fill->bytes;
-    out->initial_bytes = fill->at;
-    out->pointer_count = fill->pointer_count;
-    out->pointers = fill->pointers;
     v->index = m->variable_count++;
+}
+
+static u64 align_up(u64 value, u64 align) {
+    return (value + align - 1) & ~(align - 1);
+}
+
+enum { MOST_ALIGN = 4096 }; /* of the world's memory: a page */
+
+void define_variable(struct loader *l, const struct variable *v, const struct filling *fill) {
+    if (v->align > MOST_ALIGN)
+        load_fail(l, l->behind, "`%.*s` is aligned to %u bytes: more than %d are not supported", (int)v->name.length,
+                  v->name.at, v->align, MOST_ALIGN);
+    if (v->space == SPACE_CONST) l->constant_bytes = align_up(l->constant_bytes, v->align) + v->bytes;
+    if (l->constant_bytes > 1 << 16) load_fail(l, l->behind, "constant variables of more than 64 KiB");
+    l->module->variables[v->index] = (struct ptx_variable){.name = load_text(l, v->name),
+                                                           .bytes = v->bytes,
+                                                           .align = v->align,
+                                                           .constant = v->space == SPACE_CONST,
+                                                           .initial = fill->bytes,
+                                                           .initial_bytes = fill->at,
+                                                           .pointer_count = fill->pointer_count,
+                                                           .pointers = fill->pointers};
 }
 
 static void place_local(struct loader *l, struct function *f, struct variable *v) {
@@ -219,8 +236,6 @@ static void add_shared_name(struct loader *l, const struct variable *v) {
         .next = *list, .name = v->name.at, .length = v->name.length, .offset = v->offset, .bytes = v->bytes};
     *list = name;
 }
-
-enum { MOST_ALIGN = 4096 }; /* of the world's memory: a page */
 
 /* Shared variables of the module come first in every function, at the same place. */
 static void place(struct loader *l, struct variable *v, const struct filling *fill) {
@@ -243,15 +258,8 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
         break;
     case SPACE_GLOBAL:
     case SPACE_CONST:
-        if (v->align > MOST_ALIGN)
-            load_fail(l, l->behind, "`%.*s` is aligned to %u bytes: more than %d are not supported",
-                      (int)v->name.length, v->name.at, v->align, MOST_ALIGN);
-        if (v->external)
-            load_fail(l, l->behind, "`%.*s` is defined in another module: linking is not supported",
-                      (int)v->name.length, v->name.at);
-        if (v->space == SPACE_CONST) l->constant_bytes = align_up(l->constant_bytes, v->align) + v->bytes;
-        if (l->constant_bytes > 1 << 16) load_fail(l, l->behind, "constant variables of more than 64 KiB");
-        add_module_variable(l, v, fill);
+        add_module_variable(l, v);
+        if (v->linkage != LINKAGE_EXTERN) define_variable(l, v, fill);
         break;
     default:
         break;
@@ -309,7 +317,7 @@ static void place_all(struct loader *l, const struct variable *declared, struct 
 static void add_variables(struct loader *l, const struct variable *declared, const struct filling *fill) {
     const struct text name = declared->name;
     u32 count = parse_count(l, name);
-    if (declared->external)
+    if (declared->linkage == LINKAGE_EXTERN)
         load_fail(l, l->behind, "the range `%.*s<%u>` of .extern variables is not supported", (int)name.length, name.at,
                   count);
     struct symbol *range = symbol_add_range(l, name, SYMBOL_VARIABLE, count);
@@ -354,15 +362,36 @@ struct variable *parse_formal(struct loader *l, bool place) {
     return v;
 }
 
+/* The value behind a variable's name, or its size alone. */
+static void parse_content(struct loader *l, struct variable *v, const struct dimensions *size, struct filling *fill) {
+    const u32 line = l->token.line;
+    const bool external = v->linkage == LINKAGE_EXTERN;
+    if (lex_punct(l, '=')) {
+        if (v->space != SPACE_GLOBAL && v->space != SPACE_CONST)
+            load_fail(l, line, "only global and constant variables have initialisers");
+        if (external)
+            load_fail(l, line, "`%.*s` is .extern: its initialiser is where it is defined", (int)v->name.length,
+                      v->name.at);
+        parse_initial(l, fill, v, size);
+    } else if (size->open && !external) {
+        load_fail(l, line, "`%.*s` has an open dimension and no initialiser", (int)v->name.length, v->name.at);
+    } else if (size->open) {
+        v->bytes = 0;
+    }
+}
+
 /* After the space's name; to the semicolon. */
-void parse_variable(struct loader *l, enum space space, bool external) {
-    struct dimensions size;
+void parse_variable(struct loader *l, enum space space, enum linkage linkage) {
     struct prefix prefix = parse_prefix(l, false);
+    prefix.external = linkage == LINKAGE_EXTERN;
     do {
         u32 line = l->token.line;
-        struct variable *v = parse_declarator(l, &prefix, &size);
+        struct dimensions *size = load_take(l, sizeof *size);
+        struct variable *v = parse_declarator(l, &prefix, size);
         v->space = space;
-        v->external = external;
+        v->linkage = (u8)linkage;
+        v->size = size;
+        v->external = prefix.external && space == SPACE_SHARED && size->open;
         if (!l->function && (special_named(v->name) >= 0 || special_foreign(v->name)))
             load_fail(l, line, "`%.*s` is a special register", (int)v->name.length, v->name.at);
         struct filling fill = {0};
@@ -370,16 +399,12 @@ void parse_variable(struct loader *l, enum space space, bool external) {
             add_variables(l, v, &fill);
             continue;
         }
-        if (lex_punct(l, '=')) {
-            if (space != SPACE_GLOBAL && space != SPACE_CONST)
-                load_fail(l, line, "only global and constant variables have initialisers");
-            parse_initial(l, &fill, v, &size);
-        } else if (size.open && !external) {
-            load_fail(l, line, "`%.*s` has an open dimension and no initialiser", (int)v->name.length, v->name.at);
-        } else if (size.open) {
-            v->bytes = 0;
-        }
-        add_variable(l, v, &fill);
+        struct variable *before = declared_before(l, v);
+        parse_content(l, v, size, &fill);
+        if (before)
+            declare_again(l, before, v, &fill);
+        else
+            add_variable(l, v, &fill);
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
