@@ -268,25 +268,6 @@ static const struct refusal malformed[] = {
      "expected"},
     {".entry q() { .reg .b32 r; .reg .f32 f; match.any.sync.b32 f, r, -1; }\n",
      "5: `match.any.sync.b32 f, r, -1;`: operand 1 does not suit the instruction's type: a 32-bit integer is expected"},
-    /* where code comes from */
-    {".file 1\n", "6: the name of a file in quotes is expected before the end"},
-    {".file \"a.c\"\n", "5: a number is expected before `\"a.c\"`"},
-    {".file 1 \"a.c\", 5, 6, 7\n", "5: a directive is expected before `,`"},
-    {".loc 1 1 1\n", "5: directive `.loc` is not supported"},
-    {".entry q() { .file 1 \"a.c\"\n }\n", "5: directive `.file` is not supported within an entry"},
-    {".entry q() { .loc 1 1\n ret; }\n", "6: a number is expected before `ret`"},
-    {".entry q() { .loc 1 1 1, inlined_at 1 1 1\n }\n", "5: function_name is expected before `inlined_at`"},
-    {".section debug_x { .b8 1 }\n", "5: the name of a section is expected before `debug_x`"},
-    {".section { .b8 1 }\n", "5: the name of a section is expected before `{`"},
-    {".section .debug_x { .u8 1 }\n", "5: a label, `.b8`, `.b16`, `.b32`, `.b64` or `}` is expected before `.u8`"},
-    {".section .debug_x { .b8 1; }\n", "5: a label, `.b8`, `.b16`, `.b32`, `.b64` or `}` is expected before `;`"},
-    {".section .debug_x { .b8 }\n", "5: a number, a name or a section is expected before `}`"},
-    {".section .debug_x { .b8 \"a\" }\n", "5: a number, a name or a section is expected before `\"a\"`"},
-    {".section .debug_x { .b8 1+2 }\n", "5: a label, `.b8`, `.b16`, `.b32`, `.b64` or `}` is expected before `+`"},
-    {".section .debug_x { foo }\n", "5: `:` is expected before `}`"},
-    {".section .debug_x { .b8 1,\n.b8 2\n", "6: a label, `.b8`, `.b16`, `.b32`, `.b64` or `}` is expected before `2`"},
-    {"@@ DWARF .byte 0x5\n", "5: a directive is expected before `@`"},
-    {"@@foo\n", "5: a directive is expected before `@`"},
 };
 
 static const char *const taken[] = {
@@ -344,10 +325,6 @@ static const char *const taken[] = {
     ".visible .const .u32 h[] = {1};",
     ".extern .shared .b8 a[]; .extern .shared .align 16 .b8 a[]; .extern .shared .b32 b[4]; .extern .shared .b32 b[4]; "
     ".visible .shared .b32 b[4]; .shared .b32 c[2]; .extern .shared .b32 c[]; .extern .shared .u32 d[0], e[][4];",
-    ".file 1 \"a.c\", 1700000000, 12 .file 2 \"b.c\"\n.entry a() { .loc 1 1 1\n.loc 1 2 3, function_name $L, "
-    "inlined_at 1 1 1\n}",
-    ".section .debug_x { } .section .debug_y { L: .b8 1, -1, 0x10 .b8 2\nM: .b32 M-L .b32 .debug_x .b32 .debug_x+4 "
-    ".b64 g+4 }",
 };
 
 /* Of `q`, the variable behind g: bytes in hexadecimal, as ptxas has them. */

@@ -92,7 +92,8 @@ START_TEST(entries_tell_their_parameters_shared_memory_and_limits) {
         ".b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
         ".section .debug_str { .b8 1, 2 info: .b8 120 }\n"
         ".weak .entry first(.param .u8 x, .param .align 16 .b8 block[40], .param .u64 .ptr .global .align 8 "
-        "pointer)\n.maxntid 128, 2, 1\n.minnctapersm 2\n{\n.loc 1 3 4, function_name x, inlined_at 1 2 3\n"
+        "pointer)\n.maxntid 128, 2, 1\n.minnctapersm 2\n{\n.loc 1 2 3 .loc 1 3 4, function_name info, inlined_at 1 2 "
+        "3\n"
         ".pragma \"nounroll\";\n.shared .align 8 .b8 s[20]; .local .align 4 .b8 l[12]; ret; }\n"
         ".entry second .reqntid 64 { .shared .f64 d; exit; }\n";
     char message[1000] = "";

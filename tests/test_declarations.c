@@ -3,6 +3,7 @@
  * .nv.global.init. */
 #include "tests/building.h"
 #include "tests/cpu_declarations.h"
+#include "tests/cpu_text.h"
 #include "tests/run_suite.h"
 
 #include <check.h>
@@ -21,23 +22,41 @@ static char *assembled(const char *declaration, const char *name, size_t *length
     return try_cubin(text, "sm_90a", length, says);
 }
 
-START_TEST(the_assembler_refuses_what_is_refused) {
+static void is_refused(const struct refusal *row) {
     if (!have_ptxas()) return;
     size_t length;
-    char *says = NULL, *cubin = assembled(malformed[_i].text, "g", &length, &says);
-    ck_assert_msg(cubin == NULL, "ptxas takes: %s", malformed[_i].text);
-    ck_assert_msg(strstr(says, "error") || strstr(says, "fatal"), "%s: %s", malformed[_i].text, says);
+    char *says = NULL, *cubin = assembled(row->text, "g", &length, &says);
+    ck_assert_msg(cubin == NULL, "ptxas takes: %s", row->text);
+    ck_assert_msg(strstr(says, "error") || strstr(says, "fatal"), "%s: %s", row->text, says);
     free(says);
+}
+
+static void is_taken(const char *text) {
+    if (!have_ptxas()) return;
+    size_t length;
+    char *says = NULL, *cubin = assembled(text, "g", &length, &says);
+    ck_assert_msg(cubin != NULL, "ptxas refuses: %s\n%s", text, says);
+    free(says);
+    free(cubin);
+}
+
+START_TEST(the_assembler_refuses_what_is_refused) {
+    is_refused(&malformed[_i]);
+}
+END_TEST
+
+START_TEST(the_assembler_refuses_text_that_is_refused) {
+    is_refused(&malformed_text[_i]);
 }
 END_TEST
 
 START_TEST(the_assembler_takes_what_is_taken) {
-    if (!have_ptxas()) return;
-    size_t length;
-    char *says = NULL, *cubin = assembled(taken[_i], "g", &length, &says);
-    ck_assert_msg(cubin != NULL, "ptxas refuses: %s\n%s", taken[_i], says);
-    free(says);
-    free(cubin);
+    is_taken(taken[_i]);
+}
+END_TEST
+
+START_TEST(the_assembler_takes_text_that_is_taken) {
+    is_taken(taken_text[_i]);
 }
 END_TEST
 
@@ -74,6 +93,9 @@ int main(void) {
     Suite *suite = suite_create("declarations");
     TCase *tcase = tcase_create("ptxas");
     tcase_add_loop_test(tcase, the_assembler_refuses_what_is_refused, 0, sizeof malformed / sizeof *malformed);
+    tcase_add_loop_test(tcase, the_assembler_refuses_text_that_is_refused, 0,
+                        sizeof malformed_text / sizeof *malformed_text);
+    tcase_add_loop_test(tcase, the_assembler_takes_text_that_is_taken, 0, sizeof taken_text / sizeof *taken_text);
     tcase_add_loop_test(tcase, the_assembler_takes_what_is_taken, 0, sizeof taken / sizeof *taken);
     tcase_add_loop_test(tcase, initial_values_are_what_the_assembler_makes_of_them, 0,
                         sizeof initial / sizeof *initial);

@@ -224,8 +224,9 @@ struct loader {
     u64 module_shared_bytes;
     const struct shared_name *module_shared; /* names of those */
     unsigned dynamic_align;                  /* of .extern .shared arrays, 0 none */
-    const struct placed *placed;             /* variables of bodies that have been called */
-    u64 constant_bytes;                      /* of .const variables so far */
+    struct debug *debug;
+    const struct placed *placed; /* variables of bodies that have been called */
+    u64 constant_bytes;          /* of .const variables so far */
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
@@ -251,6 +252,7 @@ const char *load_text(struct loader *l, struct text text); /* a copy that ends w
 void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *capacity);
 
 /* ptx_lex.c */
+void lex_check_bytes(struct loader *l); /* of the whole text */
 void lex_next(struct loader *l);
 void lex_opcode(struct loader *l);            /* the token at hand, a name, grows by its .modifiers (and :: within) */
 bool lex_behind_is(struct loader *l, char c); /* what is behind the token at hand */
@@ -292,10 +294,14 @@ bool parse_space(struct loader *l, enum linkage linkage); /* the variables of a 
 /* `@p bra to` (or `@!p`) at the place of an instruction. */
 void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard_not, struct label *to);
 
+/* ptx_pragma.c: whether it was next. */
+enum pragma_place { PRAGMA_MODULE, PRAGMA_ENTRY /* before its body */, PRAGMA_BODY };
+bool parse_pragma(struct loader *l, enum pragma_place place);
+
 /* ptx_debug.c: each returns whether it was next. */
-bool parse_pragma(struct loader *l);
 bool parse_loc(struct loader *l);   /* in bodies alone */
 bool parse_debug(struct loader *l); /* what stands at module level alone, and .pragma */
+void debug_check(struct loader *l); /* when the module has been read */
 
 /* ptx_call.c */
 struct device_function;

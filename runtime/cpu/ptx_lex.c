@@ -15,14 +15,46 @@ static bool is_name(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
 
+/* In comments, too: ptxas ends at them. */
+void lex_check_bytes(struct loader *l) {
+    for (const char *c = l->source; *c; c++)
+        if ((unsigned char)*c > 127)
+            load_fail(l, line_of(l, c), "byte 0x%02X is not PTX: only ASCII is", (unsigned)(unsigned char)*c);
+}
+
+static const char *skip_spaces(const char *at) {
+    while (*at == ' ' || *at == '\t')
+        at++;
+    return at;
+}
+
+/* The end of a line as preprocessors write it, # 5 "a.cu" 1 3 or #line 5 "a.cu", from its # on; NULL: it is none. */
+static const char *line_marker(const char *at) {
+    at = skip_spaces(at + 1);
+    if (strncmp(at, "line", 4) == 0) at = skip_spaces(at + 4);
+    if (!isdigit((unsigned char)*at)) return NULL;
+    while (isdigit((unsigned char)*at))
+        at++;
+    const char *name = skip_spaces(at);
+    if (name == at || *name != '"') return NULL;
+    at = name + 1 + strcspn(name + 1, "\"\n");
+    if (*at++ != '"') return NULL;
+    while (skip_spaces(at) != at && isdigit((unsigned char)*skip_spaces(at)))
+        at = skip_spaces(at) + 1;
+    at = skip_spaces(at);
+    return *at == '\n' ? at : NULL;
+}
+
 static void skip_blank(struct loader *l) {
     for (;;) {
         char c = *l->at;
         if (c == '\n') {
             l->line++;
             l->at++;
-        } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
+        } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\x1a') {
             l->at++;
+        } else if (c == '#' && line_marker(l->at)) {
+            l->at = line_marker(l->at);
         } else if (c == '/' && l->at[1] == '/') {
             while (*l->at && *l->at != '\n')
                 l->at++;
@@ -142,8 +174,10 @@ void lex_next(struct loader *l) {
     } else if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)begin[1]))) {
         lex_number(l);
     } else if (c == '"') {
-        for (l->at++; *l->at != '"'; l->at++)
-            if (!*l->at || *l->at == '\n') load_fail(l, l->line, "string without an end");
+        for (l->at++; *l->at != '"'; l->at++) {
+            if (!*l->at) load_fail(l, t->line, "string without an end");
+            l->line += *l->at == '\n';
+        }
         l->at++;
         t->kind = T_STRING;
     } else if ((unsigned char)c >= 127 || (unsigned char)c < 32) {

@@ -57,7 +57,7 @@ static bool parse_one(struct loader *l, struct ptx_function *p, struct stated *s
     } else if (lex_dot(l, "maxnctapersm")) {
         load_fail(l, l->behind, ".maxnctapersm went with PTX 2.1: state .minnctapersm");
     } else {
-        return parse_pragma(l);
+        return parse_pragma(l, PRAGMA_ENTRY);
     }
     return true;
 }
@@ -113,4 +113,5 @@ void parse_module(struct loader *l) {
     while (l->token.kind != T_END)
         parse_item(l);
     externals_check(l);
+    debug_check(l);
 }

@@ -188,7 +188,7 @@ void parse_statement(struct loader *l) {
         return;
     }
     if (l->token.kind == T_DOT) {
-        if (parse_pragma(l) || parse_loc(l) || parse_space(l, LINKAGE_NONE)) return;
+        if (parse_pragma(l, PRAGMA_BODY) || parse_loc(l) || parse_space(l, LINKAGE_NONE)) return;
         if (lex_dot(l, "reg")) {
             parse_registers(l);
             return;
@@ -299,6 +299,7 @@ void parse_entry(struct loader *l, bool external) {
 static bool read_text(struct loader *l) {
     struct ptx_module *m = l->module;
     if (setjmp(l->escape)) return false;
+    lex_check_bytes(l);
     scope_open(l);
     functions_find(l);
     lex_next(l);
