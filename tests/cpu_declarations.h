@@ -102,6 +102,13 @@ static const struct refusal malformed[] = {
     {".entry q() { .reg .u32 %q.r; }\n", "5: `%q.r` cannot be declared"},
     {".entry q() { .reg .u32 _; }\n", "5: `_` cannot be declared"},
     {".entry q() { WARP_SZ: ret; }\n", "5: `WARP_SZ` cannot be declared"},
+    {".global .u32 inlined_at;\n", "5: `inlined_at` cannot be declared"},
+    {".entry q() { .reg .u32 function_name; }\n", "5: `function_name` cannot be declared"},
+    {".const .attribute(.managed) .u32 q;\n", "5: `.managed` is of .global variables alone"},
+    {".entry q() { .shared .attribute(.managed) .u32 s; }\n", "5: `.managed` is of .global variables alone"},
+    {".entry q(.param .attribute(.managed) .u32 a) { ret; }\n", "5: `.managed` is of .global variables alone"},
+    {".global .attribute(.unified(1, 2)) .u32 q;\n",
+     "5: `.unified` is of modules that are linked: linking is not supported"},
     /* initialisers */
     {".global .u32 q = {1};\n", "5: a constant is expected before `{`"},
     {".global .u32 q[2] = 1;\n", "5: `{` is expected before `1`"},
@@ -314,6 +321,7 @@ static const char *const taken[] = {
     ".pred b; .shared .align 8192 .b32 s; .local .align 8192 .b32 l; .param .align 128 .b8 c[8]; } .const .align 4096 "
     ".b32 "
     "d; .global .align WARP_SZ .b32 e; .global .align 8U .b32 f; .extern .shared .align 8192 .b8 x[];",
+    ".global .u32; .const .align 4 .f32; .entry q() { .reg .b32; .shared .v2 .b32; .param .b32; .local .b8; }",
     ".entry q() { .shared .b8 s[232448]; ret; } .func f() { .shared .b8 t[232449]; ret; }",
     ".func f() { .shared .b8 s[132449]; .reg .b32 r; mov.u32 r, s; st.shared.u32 [r], r; ret; } .entry q() { call f; "
     "call "

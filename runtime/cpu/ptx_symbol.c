@@ -100,7 +100,8 @@ static _Noreturn void twice(struct loader *l, struct text name) {
 /* _ alone is a sink, $ and % alone are nothing, %tid.x has a part: none is a name that can be declared. */
 static void check_name(struct loader *l, struct text name) {
     bool part = memchr(name.at, '.', name.length) != NULL;
-    if (part || text_is(name, "WARP_SZ") || (name.length == 1 && !isalpha((unsigned char)name.at[0])))
+    bool word = text_is(name, "WARP_SZ") || text_is(name, "inlined_at") || text_is(name, "function_name");
+    if (part || word || (name.length == 1 && !isalpha((unsigned char)name.at[0])))
         load_fail(l, line_of(l, name.at), "`%.*s` cannot be declared", (int)name.length, name.at);
 }
 

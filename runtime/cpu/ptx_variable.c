@@ -87,6 +87,7 @@ void parse_registers(struct loader *l) {
     struct type type = parse_type(l);
     if (type.bits == 8 && type.kind != REG_BITS && type.kind != REG_INT)
         load_fail(l, l->behind, "registers of this type do not exist");
+    if (lex_punct(l, ';')) return; /* of nothing */
     do
         add_registers(l, (struct vreg){type.kind, type.bits, halves});
     while (lex_punct(l, ','));
@@ -97,12 +98,13 @@ void parse_registers(struct loader *l) {
 struct prefix {
     struct type type;
     unsigned vector, align;
-    bool half;     /* .f16 and .f16x2: without an initialiser */
+    bool half; /* .f16 and .f16x2: without an initialiser */
+    bool managed;
     bool external; /* the first dimension may be 0, which is open */
     struct text type_name;
 };
 
-/* .attribute(.managed, .unified(1, 2)): nothing here depends on them. */
+/* .attribute(.managed): nothing here depends on it. .unified is of modules that are linked. */
 static void parse_attributes(struct loader *l) {
     lex_expect(l, '(');
     do {
@@ -113,6 +115,7 @@ static void parse_attributes(struct loader *l) {
         lex_expect(l, ',');
         number_of(l, ".unified", 0, UINT64_MAX);
         lex_expect(l, ')');
+        load_fail(l, l->behind, "`.unified` is of modules that are linked: linking is not supported");
     } while (lex_punct(l, ','));
     lex_expect(l, ')');
 }
@@ -130,12 +133,15 @@ static void parse_pointed(struct loader *l) {
 static struct prefix parse_prefix(struct loader *l, bool parameter) {
     struct prefix p = {.vector = 1};
     for (;;)
-        if (lex_dot(l, "align"))
+        if (lex_dot(l, "align")) {
             p.align = parse_align(l);
-        else if (lex_dot(l, "attribute"))
+        } else if (lex_dot(l, "attribute")) {
             parse_attributes(l);
-        else
+            p.managed = true;
+        } else {
             break;
+        }
+    if (p.managed && parameter) load_fail(l, l->behind, "`.managed` is of .global variables alone");
     if (lex_dot(l, "v2"))
         p.vector = 2;
     else if (lex_dot(l, "v4"))
@@ -339,6 +345,7 @@ static void add_variable(struct loader *l, struct variable *v, const struct fill
 
 void parse_passed(struct loader *l) {
     struct prefix prefix = parse_prefix(l, true);
+    if (lex_punct(l, ';')) return; /* of nothing */
     do {
         struct variable *v = parse_sized(l, &prefix);
         if (v->align > 128)
@@ -384,6 +391,7 @@ static void parse_content(struct loader *l, struct variable *v, const struct dim
 void parse_variable(struct loader *l, enum space space, enum linkage linkage) {
     struct prefix prefix = parse_prefix(l, false);
     prefix.external = linkage == LINKAGE_EXTERN;
+    if (prefix.managed && space != SPACE_GLOBAL) load_fail(l, l->behind, "`.managed` is of .global variables alone");
     do {
         u32 line = l->token.line;
         struct dimensions *size = load_take(l, sizeof *size);
