@@ -167,7 +167,7 @@ static const struct refusal directives[] = {
 
 /* In an entry, from line 6 on. */
 static const struct refusal statements[] = {
-    {".reg .b32;\n", "6: a name is expected before `;`"},
+    {".reg .b32 ,;\n", "6: a name is expected before `,`"},
     {".reg .b32 a\n.reg .b32 c;\n", "7: `;` is expected before `.reg`"},
     {".reg .b32 a<;\n", "6: a count is expected in `a<...>`"},
     {".reg .b32 a<9999999>;\n", "6: more than 1048576 names in `a<...>`"},

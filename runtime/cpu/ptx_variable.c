@@ -392,6 +392,7 @@ void parse_variable(struct loader *l, enum space space, enum linkage linkage) {
     struct prefix prefix = parse_prefix(l, false);
     prefix.external = linkage == LINKAGE_EXTERN;
     if (prefix.managed && space != SPACE_GLOBAL) load_fail(l, l->behind, "`.managed` is of .global variables alone");
+    if (lex_punct(l, ';')) return; /* of nothing */
     do {
         u32 line = l->token.line;
         struct dimensions *size = load_take(l, sizeof *size);
