@@ -121,7 +121,7 @@ static const struct refusal directives[] = {
     {".global x;\n", "4: a type is expected before `x`"},
     {".global .b31 x;\n", "4: a type is expected before `.b31`"},
     {".global .pred x;\n", "4: predicates exist in registers only"},
-    {".global .b32;\n", "4: a name is expected before `;`"},
+    {".global .b32 ,;\n", "4: a name is expected before `,`"},
     {".global .align 3 .b32 x;\n", "4: .align 3 is not a power of two"},
     {".global .align 8192 .b32 x;\n", "4: `x` is aligned to 8192 bytes: more than 4096 are not supported"},
     {".global .b32 x[2][];\n", "4: only the first dimension of `x` may be open"},
