@@ -4,6 +4,7 @@
  * ptxas. */
 #include "runtime/cpu/machine.h"
 #include "tests/cpu_declarations.h"
+#include "tests/cpu_functions.h"
 #include "tests/refused.h"
 #include "tests/run_suite.h"
 
@@ -33,6 +34,11 @@ START_TEST(a_malformed_declaration_is_refused_with_line_and_reason) {
 }
 END_TEST
 
+START_TEST(a_malformed_function_or_call_is_refused_with_line_and_reason) {
+    refused(HEAD G, &malformed_functions[_i], "");
+}
+END_TEST
+
 static struct ptx_module *load(const char *declaration) {
     char text[1024], message[1024] = "";
     snprintf(text, sizeof text, HEAD G "%s\n.visible .entry last() { ret; }\n", declaration);
@@ -42,12 +48,21 @@ static struct ptx_module *load(const char *declaration) {
 }
 
 /* A body that nobody calls leaves nothing behind: the last function is the entry, and it runs alone. */
-START_TEST(a_declaration_that_the_assembler_takes_is_taken) {
-    struct ptx_module *module = load(taken[_i]);
+static void is_taken(const char *text) {
+    struct ptx_module *module = load(text);
     unsigned count = ptx_function_count(module);
     ck_assert_uint_ge(count, 1);
     ck_assert_str_eq(ptx_function_at(module, count - 1)->name, "last");
     ptx_free(module);
+}
+
+START_TEST(a_declaration_that_the_assembler_takes_is_taken) {
+    is_taken(taken[_i]);
+}
+END_TEST
+
+START_TEST(a_function_that_the_assembler_takes_is_taken) {
+    is_taken(taken_functions[_i]);
 }
 END_TEST
 
@@ -105,6 +120,10 @@ int main(void) {
     tcase_add_loop_test(tcase, a_malformed_declaration_is_refused_with_line_and_reason, 0,
                         sizeof malformed / sizeof *malformed);
     tcase_add_loop_test(tcase, what_is_not_supported_is_named, 0, sizeof unsupported / sizeof *unsupported);
+    tcase_add_loop_test(tcase, a_malformed_function_or_call_is_refused_with_line_and_reason, 0,
+                        sizeof malformed_functions / sizeof *malformed_functions);
+    tcase_add_loop_test(tcase, a_function_that_the_assembler_takes_is_taken, 0,
+                        sizeof taken_functions / sizeof *taken_functions);
     tcase_add_loop_test(tcase, a_declaration_that_the_assembler_takes_is_taken, 0, sizeof taken / sizeof *taken);
     tcase_add_loop_test(tcase, initial_values_are_the_bytes_that_the_assembler_makes, 0,
                         sizeof initial / sizeof *initial);

@@ -46,20 +46,26 @@ struct vreg {
     bool halves; /* .f16x2: bits for integers and for itself, no float */
 };
 
-enum symbol_kind { SYMBOL_REGS, SYMBOL_VARIABLE, SYMBOL_LABEL, SYMBOL_TARGETS, SYMBOL_FUNCTION };
+/* A range of registers, name<count>, and something else may have one name: the range's own is that of no register. */
+enum symbol_kind { SYMBOL_RANGE, SYMBOL_REG, SYMBOL_VARIABLE, SYMBOL_LABEL, SYMBOL_TARGETS, SYMBOL_FUNCTION };
+/* Whether a .param variable is one of a call: the caller's, or what a function takes or gives. It is in local memory.
+ */
+enum passing { PASSING_NONE, PASSING_ACTUAL, PASSING_ARGUMENT, PASSING_RESULT };
+struct type {
+    u8 kind, bits;
+    bool valid;
+};
 struct variable {
-    struct text name;
+    struct text name, type_name;
+    struct type type; /* of an element */
     enum space space;
     u64 bytes;
     unsigned align, element;
     u64 offset;     /* shared, local, param: in its window; global, const: unused */
     unsigned index; /* global, const: index among the module's */
-    bool external;
-    bool passed; /* a .param variable of a call: in local memory */
-};
-struct type {
-    u8 kind, bits;
-    bool valid;
+    bool external, array;
+    bool open; /* the last argument of a function: an array of any size */
+    enum passing passing;
 };
 /* How many elements a variable has in each dimension; a vector's are the last. */
 enum { MAX_DIMENSIONS = 15 };
@@ -94,7 +100,6 @@ struct symbol {
     const struct name_scope *scope;
     struct text name;
     enum symbol_kind kind;
-    bool range;       /* SYMBOL_REGS: name<count> */
     u32 first, count; /* vregs */
     struct variable *variable;
     struct label *label;
@@ -104,6 +109,7 @@ struct name_scope {
     struct name_scope *outer;
     struct symbol *symbols;
     struct label *pending;
+    u32 depth;
     bool hidden; /* of a caller, while its callee is read */
 };
 
@@ -190,7 +196,7 @@ struct ptx_module {
     unsigned variable_count, variable_capacity;
     char *source;
 };
-enum { SYMBOL_BUCKETS = 1024, FORM_MEMORY = 256 };
+enum { SYMBOL_BUCKETS = 1024, FUNCTION_BUCKETS = 256, FORM_MEMORY = 256 };
 struct form_memory {
     struct text opcode;
     unsigned first;
@@ -218,13 +224,13 @@ struct loader {
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
     bool target_sm_90a;
-    unsigned version, target;        /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
-    char target_kind;                /* what follows it: 0, a or f */
-    enum ptx_misfit misfit;          /* why the head is refused, where that has a result of its own */
-    struct device_function *callees; /* bodies that calls can reach */
-    bool alone;                      /* a body is read that nobody calls there */
-    struct name_scope *caller;       /* of the function that is being read: hidden */
-    struct label *return_to;         /* where `ret` goes in a function that is called; NULL in an entry */
+    unsigned version, target; /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
+    char target_kind;         /* what follows it: 0, a or f */
+    enum ptx_misfit misfit;   /* why the head is refused, where that has a result of its own */
+    struct device_function *callees[FUNCTION_BUCKETS];
+    bool alone;                /* a body is read that nobody calls there */
+    struct name_scope *caller; /* of the function that is being read: hidden */
+    struct label *return_to;   /* where `ret` goes in a function that is called; NULL in an entry */
 };
 
 /* Writes "PTX line N (FILE:LINE): ..." and leaves. */
@@ -255,7 +261,7 @@ bool lex_dot(struct loader *l, const char *name); /* consumes .name if it is nex
 void parse_head(struct loader *l);
 
 /* ptx_module.c */
-enum linkage { LINKAGE_NONE, LINKAGE_PLAIN, LINKAGE_COMMON, LINKAGE_EXTERN };
+enum linkage { LINKAGE_NONE, LINKAGE_VISIBLE, LINKAGE_WEAK, LINKAGE_COMMON, LINKAGE_EXTERN };
 void parse_module(struct loader *l);
 /* An integer that is no expression; else "WHAT 5: 6 to 7". */
 u64 number_of(struct loader *l, const char *what, u64 least, u64 most);
@@ -263,6 +269,7 @@ void parse_performance(struct loader *l, struct ptx_function *p); /* between an 
 
 /* ptx_symbol.c */
 void scope_open(struct loader *l);
+const struct label *scope_settle(struct loader *l); /* at its end: a label that it uses and does not define, or NULL */
 void scope_close(struct loader *l);
 struct symbol *symbol_find(struct loader *l, struct text name);
 struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind);
@@ -272,24 +279,30 @@ struct label *label_use(struct loader *l, struct text name, u32 line);
 void label_define(struct loader *l, struct text name);
 
 /* ptx_parse.c, for the bodies of functions. */
-void parse_statement(struct loader *l);
+void parse_body(struct loader *l);                 /* from `{` to `}`, in the scope of the parameters */
 void parse_entry(struct loader *l, bool external); /* after ".entry" */
 void finish_function(struct loader *l, struct function *f);
 bool parse_space(struct loader *l, bool external); /* the variables of a state space; false: none is next */
 /* `@p bra to` (or `@!p`) at the place of an instruction. */
 void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard_not, struct label *to);
+/* `OPCODE first, second`, likewise. */
+void add_transfer(struct loader *l, const struct insn *insn, const char *opcode, const struct operand *first,
+                  const struct operand *second);
 
 /* ptx_debug.c: each returns whether it was next. */
 bool parse_pragma(struct loader *l);
 bool parse_loc(struct loader *l);   /* in bodies alone */
 bool parse_debug(struct loader *l); /* what stands at module level alone, and .pragma */
 
-/* ptx_call.c */
+/* ptx_function.c */
 struct device_function;
-void functions_find(struct loader *l);                /* before the module is read */
-void parse_device_function(struct loader *l);         /* after ".func" */
-void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */
+void functions_find(struct loader *l);                              /* before the module is read */
+void parse_device_function(struct loader *l, enum linkage linkage); /* after ".func" */
+void functions_check(struct loader *l);                             /* when it has been read */
 bool function_known(const struct loader *l, struct text name);
+
+/* ptx_call.c */
+void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */
 
 /* ptx_constant.c */
 s64 constant_integer(struct loader *l);
@@ -298,6 +311,8 @@ bool constant_float(struct loader *l, struct token *out);
 
 /* ptx_operand.c */
 void parse_operands(struct loader *l, struct insn *insn);
+/* A name or a constant. */
+void parse_argument(struct loader *l, struct insn *insn, struct operand *o);
 
 /* ptx_variable.c */
 struct type type_named(struct text name); /* "u32", "pred", ... */
@@ -305,8 +320,9 @@ struct text parse_identifier(struct loader *l);
 void parse_registers(struct loader *l);
 void parse_variable(struct loader *l, enum space space, bool external);
 struct variable *parse_parameter(struct loader *l);
-void parse_passed(struct loader *l);                         /* .param variables of a caller, after ".param" */
-struct variable *parse_formal(struct loader *l, bool place); /* one of a callee, likewise; it has no symbol */
+void parse_passed(struct loader *l); /* .param variables of a caller, after ".param" */
+struct variable *parse_formal(struct loader *l, enum passing passing); /* of a callee: neither place nor symbol */
+void place_passed(struct loader *l, struct variable *v);
 
 /* ptx_initial.c: behind the `=`; an open dimension gets its size. */
 void parse_initial(struct loader *l, struct filling *fill, struct variable *v, const struct dimensions *size);
@@ -367,6 +383,8 @@ u32 encode_predicate(struct loader *l, const struct insn *insn,
 u32 encode_constant(struct loader *l, u64 value, unsigned bits); /* broadcast; bits 32 or 64 */
 u32 encode_extra(struct loader *l, const u32 *operands, unsigned count);
 void encode_address(struct loader *l, const struct insn *insn, const struct operand *operand, struct op *op);
+/* The operand's variable, if it has one, is no parameter of a call and lies there. */
+void want_space(struct loader *l, const struct insn *insn, const struct operand *operand, enum space space);
 u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, unsigned bits);
 unsigned vreg_bits(const struct loader *l, const struct operand *operand);
 extern op_fn *const *lanes_best(void);

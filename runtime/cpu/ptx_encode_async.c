@@ -19,11 +19,7 @@ static void shared_address(struct loader *l, const struct insn *insn, unsigned i
     encode_address(l, insn, o, op);
     if (o->has_reg && !(op->flags & F_WIDE_ADDRESS) && op->space == SPACE_GENERIC)
         insn_fail(l, insn, "a generic address has 64 bits, and its register 32");
-    if (o->variable && o->variable->space != SPACE_SHARED)
-        insn_fail(l, insn, "`%.*s` lies in another space", (int)o->variable->name.length, o->variable->name.at);
-    if (o->variable && op->space == SPACE_GENERIC)
-        insn_fail(l, insn, "`%.*s` is not at a generic address: name its space or use cvta",
-                  (int)o->variable->name.length, o->variable->name.at);
+    want_space(l, insn, o, SPACE_SHARED);
 }
 
 /* ---- mbarrier ---- */

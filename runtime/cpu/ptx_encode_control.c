@@ -159,6 +159,7 @@ static void encode_matrix(struct loader *l, const struct insn *insn, const struc
     op->kind = SYNC_WARP;
     op->space = insn_has(insn, "shared") || insn_has(insn, "shared::cta") ? SPACE_SHARED : SPACE_GENERIC;
     encode_address(l, insn, address, op);
+    if (op->space == SPACE_LOCAL || op->space == SPACE_SHARED) want_space(l, insn, address, SPACE_SHARED);
 }
 
 void encode_ldmatrix(struct loader *l, const struct insn *insn, struct op *op) {

@@ -92,6 +92,14 @@ static u64 window_mark(struct loader *l, const struct insn *insn) {
 void encode_cvta(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
     if (!insn_has(insn, "u64")) insn_fail(l, insn, "cvta needs .u64 with 64-bit addresses");
+    static const struct {
+        const char *word;
+        enum space space;
+    } spaces[] = {{"global", SPACE_GLOBAL},      {"const", SPACE_CONST},           {"local", SPACE_LOCAL},
+                  {"param", SPACE_PARAM},        {"param::entry", SPACE_PARAM},    {"shared", SPACE_SHARED},
+                  {"shared::cta", SPACE_SHARED}, {"shared::cluster", SPACE_SHARED}};
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (insn_has(insn, spaces[i].word)) want_space(l, insn, &insn->operands[1], spaces[i].space);
     op->d = checked(l, insn, 0, 'l', 64);
     op->a = checked(l, insn, 1, 'l', 64);
     op->imm = (s64)window_mark(l, insn);
@@ -102,7 +110,13 @@ void encode_cvta(struct loader *l, const struct insn *insn, struct op *op) {
 void encode_isspacep(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
     op->d = encode_predicate(l, insn, &insn->operands[0]);
-    op->a = checked(l, insn, 1, 'l', 64);
+    const struct operand *from = &insn->operands[1];
+    if (from->kind == O_REG && vreg_bits(l, from) == 32) { /* below every window: any such address will do */
+        checked(l, insn, 1, 'w', 32);
+        op->a = encode_constant(l, 0, 64);
+    } else {
+        op->a = checked(l, insn, 1, 'l', 64);
+    }
     op->imm = (s64)window_mark(l, insn);
     op->sub = insn_has(insn, "shared::cluster"); /* else the CTA's own shared memory alone */
     if (insn_has(insn, "const")) insn_fail(l, insn, "isspacep.const is not supported");

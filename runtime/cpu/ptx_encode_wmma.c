@@ -93,7 +93,10 @@ void encode_wmma_memory(struct loader *l, const struct insn *insn, struct op *op
     op->wmma_rows = matrix == 'b' ? s->k : s->m;
     op->wmma_columns = matrix == 'a' ? s->k : s->n;
     op->wmma_store = store;
-    encode_address(l, insn, &insn->operands[store ? 0 : 1], op);
+    const struct operand *address = &insn->operands[store ? 0 : 1];
+    encode_address(l, insn, address, op);
+    if (shared || op->space == SPACE_LOCAL) want_space(l, insn, address, SPACE_SHARED);
+    if (global) want_space(l, insn, address, SPACE_GLOBAL);
     if (insn->operand_count == 3) {
         const char *wrong = operand_mismatch(l, insn, &insn->operands[2], 'w');
         if (wrong) insn_fail(l, insn, "the stride: %s is expected", wrong);

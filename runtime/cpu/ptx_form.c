@@ -286,7 +286,7 @@ static void check_variables(struct loader *l, const struct insn *insn, const str
     if (!taken && !o->sum)
         insn_fail(l, insn, "operand %u: mov brings the address of `%.*s` into a register", number, (int)name.length,
                   name.at);
-    if (taken && o->variable->passed)
+    if (taken && o->variable->passing)
         insn_fail(l, insn, "operand %u: `%.*s`, the parameter of a call, has no address", number, (int)name.length,
                   name.at);
 }

@@ -134,6 +134,10 @@ static void parse_operand(struct loader *l, struct insn *insn, struct operand *o
     }
 }
 
+void parse_argument(struct loader *l, struct insn *insn, struct operand *o) {
+    parse_operand(l, insn, o, true);
+}
+
 void parse_operands(struct loader *l, struct insn *insn) {
     if (l->token.kind == T_END || (l->token.kind == T_PUNCT && (l->token.punct == ';' || l->token.punct == '}')))
         return;

@@ -151,6 +151,19 @@ void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard
     add_instruction(l, branch);
 }
 
+void add_transfer(struct loader *l, const struct insn *insn, const char *opcode, const struct operand *first,
+                  const struct operand *second) {
+    struct insn *transfer = load_take(l, sizeof *transfer);
+    *transfer = (struct insn){.opcode = {opcode, (u32)strlen(opcode)},
+                              .text = insn->text,
+                              .line = insn->line,
+                              .operands = {*first, *second},
+                              .operand_count = 2};
+    split_modifiers(l, transfer);
+    form_choose(l, transfer);
+    add_instruction(l, transfer);
+}
+
 static void parse_branch_targets(struct loader *l, struct text name) {
     struct symbol *s = symbol_add(l, name, SYMBOL_TARGETS);
     struct label_list *list = s->targets = load_take(l, sizeof *list);
@@ -177,13 +190,28 @@ bool parse_space(struct loader *l, bool external) {
     return false;
 }
 
-void parse_statement(struct loader *l) {
+static void parse_statement(struct loader *l);
+
+/* Behind the opening brace. */
+static void parse_block(struct loader *l) {
+    while (!lex_punct(l, '}')) {
+        if (l->token.kind == T_END) load_fail(l, l->token.line, "`}` is missing at the end");
+        parse_statement(l);
+    }
+}
+
+void parse_body(struct loader *l) {
+    lex_expect(l, '{');
+    parse_block(l);
+    const struct label *missing = scope_settle(l);
+    if (missing)
+        load_fail(l, missing->line, "label `%.*s` is not defined", (int)missing->name.length, missing->name.at);
+}
+
+static void parse_statement(struct loader *l) {
     if (lex_punct(l, '{')) {
         scope_open(l);
-        while (!lex_punct(l, '}')) {
-            if (l->token.kind == T_END) load_fail(l, l->token.line, "`}` is missing at the end");
-            parse_statement(l);
-        }
+        parse_block(l);
         scope_close(l);
         return;
     }
@@ -275,11 +303,7 @@ void parse_entry(struct loader *l, bool external) {
         load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `" SHOWN_NAME "`",
                   (int)shown(l).length, shown(l).at, f->public.name);
     if (l->token.kind != T_PUNCT || l->token.punct != '{') lex_unexpected(l, "`{`");
-    parse_statement(l);
-    struct name_scope *outer = l->scope;
-    if (outer->pending)
-        load_fail(l, outer->pending->line, "label `%.*s` is not defined", (int)outer->pending->name.length,
-                  outer->pending->name.at);
+    parse_body(l);
     scope_close(l);
     finish_function(l, f);
     l->function = NULL;

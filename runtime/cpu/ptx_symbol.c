@@ -15,6 +15,7 @@ void scope_open(struct loader *l) {
     if (++l->depth > 200) load_fail(l, l->token.line, "more than 200 nested scopes");
     struct name_scope *scope = load_take(l, sizeof *scope);
     scope->outer = l->scope;
+    scope->depth = l->depth;
     l->scope = scope;
 }
 
@@ -24,16 +25,26 @@ static struct label *label_here(struct loader *l, struct text name) {
     return s && s->kind == SYMBOL_LABEL && s->scope == l->scope ? s->label : NULL;
 }
 
+const struct label *scope_settle(struct loader *l) {
+    struct label **at = &l->scope->pending;
+    while (*at) {
+        const struct label *seen = label_here(l, (*at)->name);
+        if (seen) {
+            (*at)->position = seen->position;
+            *at = (*at)->next;
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    return l->scope->pending;
+}
+
 /* Labels that the scope used and did not define are looked for one scope further out, when that closes. */
 void scope_close(struct loader *l) {
     struct name_scope *scope = l->scope;
+    scope_settle(l);
     for (struct label *label = scope->pending, *next; label; label = next) {
         next = label->next;
-        const struct label *seen = label_here(l, label->name);
-        if (seen) {
-            label->position = seen->position;
-            continue;
-        }
         label->next = scope->outer->pending;
         scope->outer->pending = label;
     }
@@ -45,7 +56,7 @@ void scope_close(struct loader *l) {
 
 struct symbol *symbol_find(struct loader *l, struct text name) {
     for (struct symbol *s = *bucket_of(l, name); s; s = s->next)
-        if (!s->scope->hidden && text_same(s->name, name)) return s;
+        if (s->kind != SYMBOL_RANGE && !s->scope->hidden && text_same(s->name, name)) return s;
     return NULL;
 }
 
@@ -74,9 +85,11 @@ static void check_name(struct loader *l, struct text name) {
 
 struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind) {
     check_name(l, name);
+    if (kind == SYMBOL_FUNCTION && name.at[0] == '%' && (special_named(name) >= 0 || special_foreign(name)))
+        load_fail(l, line_of(l, name.at), "`%.*s` is a special register", (int)name.length, name.at);
     struct symbol **bucket = bucket_of(l, name);
     for (struct symbol *s = *bucket; s && s->scope == l->scope; s = s->next)
-        if (text_same(s->name, name)) twice(l, name);
+        if ((s->kind == SYMBOL_RANGE) == (kind == SYMBOL_RANGE) && text_same(s->name, name)) twice(l, name);
     struct symbol *symbol = load_take(l, sizeof *symbol);
     symbol->scope = l->scope;
     symbol->name = name;
@@ -88,9 +101,9 @@ struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind k
     return symbol;
 }
 
-/* The range that a name is a member of. */
+/* The innermost range that a name is a member of. */
 static struct symbol *range_member(struct loader *l, struct text name, u32 *vreg) {
-    struct symbol *s;
+    struct symbol *s, *best = NULL;
     u32 digits = 0;
     while (digits < name.length && digits < 9 && isdigit((unsigned char)name.at[name.length - digits - 1]))
         digits++;
@@ -101,28 +114,28 @@ static struct symbol *range_member(struct loader *l, struct text name, u32 *vreg
         for (u32 i = 0; i < n; i++)
             number = number * 10 + (u32)(name.at[stem.length + i] - '0');
         for (s = *bucket_of(l, stem); s; s = s->next)
-            if (s->kind == SYMBOL_REGS && s->range && !s->scope->hidden && text_same(s->name, stem) &&
-                number < s->count) {
+            if (s->kind == SYMBOL_RANGE && !s->scope->hidden && text_same(s->name, stem) && number < s->count &&
+                (!best || s->scope->depth > best->scope->depth)) {
                 *vreg = s->first + number;
-                return s;
+                best = s;
             }
     }
-    return NULL;
+    return best;
 }
 
-/* A register by its own name, or as member of a range: %r12 of %r<100>. */
+/* A register by its own name, or as member of a range: %r12 of %r<100>. What is declared further inside hides what is
+ * declared further out, be it a name or a range. */
 struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg) {
     struct symbol *s = symbol_find(l, name);
-    if (s && s->kind == SYMBOL_REGS && !s->range) {
-        *vreg = s->first;
-        return s;
-    }
-    if (s && s->kind != SYMBOL_REGS) return NULL;
-    return range_member(l, name, vreg);
+    struct symbol *member = s && s->scope == l->scope ? NULL : range_member(l, name, vreg);
+    if (member && (!s || member->scope->depth > s->scope->depth)) return member;
+    if (!s || s->kind != SYMBOL_REG) return NULL;
+    *vreg = s->first;
+    return s;
 }
 
 void symbol_check_names(struct loader *l, const struct symbol *range) {
-    if (!range->range) {
+    if (range->kind != SYMBOL_RANGE) {
         u32 vreg;
         const struct symbol *over = range_member(l, range->name, &vreg);
         if (over && over->scope == l->scope && over->count > 1) twice(l, range->name);
@@ -131,7 +144,7 @@ void symbol_check_names(struct loader *l, const struct symbol *range) {
     if (range->count < 2) return;
     u32 number, stem = range->name.length;
     for (const struct symbol *s = l->scope->symbols; s; s = s->scope_next)
-        if (!s->range && s->name.length > stem && memcmp(s->name.at, range->name.at, stem) == 0 &&
+        if (s->kind != SYMBOL_RANGE && s->name.length > stem && memcmp(s->name.at, range->name.at, stem) == 0 &&
             member_number(s->name, stem, &number) && number < range->count)
             twice(l, s->name);
 }

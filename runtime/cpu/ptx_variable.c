@@ -47,10 +47,10 @@ void parse_registers(struct loader *l) {
         load_fail(l, l->behind, "registers of this type do not exist");
     do {
         struct text name = parse_identifier(l);
-        struct symbol *s = symbol_add(l, name, SYMBOL_REGS);
+        bool ranges = lex_punct(l, '<');
+        struct symbol *s = symbol_add(l, name, ranges ? SYMBOL_RANGE : SYMBOL_REG);
         u64 count = 1;
-        if (lex_punct(l, '<')) {
-            s->range = true;
+        if (ranges) {
             if (l->token.kind != T_INTEGER)
                 load_fail(l, l->token.line, "a count is expected in `%.*s<...>`", (int)name.length, name.at);
             count = l->token.bits;
@@ -67,7 +67,7 @@ void parse_registers(struct loader *l) {
         for (u64 i = 0; i < count; i++)
             f->vregs[f->vreg_count++] = (struct vreg){type.kind, type.bits, halves};
         struct register_range *range = load_take(l, sizeof *range);
-        *range = (struct register_range){f->ranges, name, s->first, s->count, s->range};
+        *range = (struct register_range){f->ranges, name, s->first, s->count, ranges};
         f->ranges = range;
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
@@ -80,8 +80,10 @@ static u64 align_up(u64 value, u64 align) {
 /* What stands before the name of variables and parameters. */
 struct prefix {
     struct type type;
+    struct text type_name;
     unsigned vector, align;
-    bool half; /* .f16: without an initialiser */
+    bool half;   /* .f16: without an initialiser */
+    bool formal; /* of a function: an array may have no size */
 };
 
 static unsigned parse_align(struct loader *l) {
@@ -131,6 +133,7 @@ static struct prefix parse_prefix(struct loader *l, bool parameter) {
         p.vector = 4;
     p.half = l->token.kind == T_DOT && text_is(l->token.text, "f16");
     bool pair = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
+    p.type_name = l->token.text;
     p.type = parse_type(l);
     if (p.type.kind == REG_PRED) load_fail(l, l->behind, "predicates exist in registers only");
     if (p.type.bits * p.vector > 128) load_fail(l, l->behind, "vectors have at most 128 bits");
@@ -144,6 +147,8 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
     struct variable *v = load_take(l, sizeof *v);
     *size = (struct dimensions){.vector = p->vector > 1, .half = p->half, .type = p->type};
     v->name = parse_identifier(l);
+    v->type = p->type;
+    v->type_name = p->type_name;
     v->element = p->type.bits / 8;
     v->bytes = v->element * p->vector;
     v->align = p->align ? p->align : (unsigned)v->bytes;
@@ -159,6 +164,10 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
             continue;
         }
         u64 n = number_of(l, "a dimension of", 0, UINT64_MAX);
+        if (n == 0 && p->formal) {
+            size->open = true;
+            n = 1;
+        }
         if (n == 0)
             load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
         else if (v->bytes > (1ull << 40) / n)
@@ -240,20 +249,26 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
 }
 
 /* A parameter's name; it has a size. */
-static struct variable *parse_sized(struct loader *l, const struct prefix *prefix) {
+static struct variable *parse_sized(struct loader *l, const struct prefix *prefix, unsigned dimensions) {
     struct dimensions size;
     struct variable *v = parse_declarator(l, prefix, &size);
-    if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    v->array = size.count > 0;
+    if (size.count > dimensions)
+        load_fail(l, l->behind, "parameter `%.*s` has %u dimensions: entries and functions take one",
+                  (int)v->name.length, v->name.at, size.count);
+    v->open = size.open;
+    if (v->open && !prefix->formal)
+        load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    if (v->open) v->bytes = 0;
     return v;
 }
 
 void parse_passed(struct loader *l) {
     struct prefix prefix = parse_prefix(l, true);
     do {
-        struct variable *v = parse_sized(l, &prefix);
-        v->space = SPACE_LOCAL;
-        v->passed = true;
-        place_local(l, l->function, v);
+        struct variable *v = parse_sized(l, &prefix, MAX_DIMENSIONS);
+        v->passing = PASSING_ACTUAL;
+        place_passed(l, v);
         struct symbol *s = symbol_add(l, v->name, SYMBOL_VARIABLE);
         s->variable = v;
         symbol_check_names(l, s);
@@ -261,12 +276,19 @@ void parse_passed(struct loader *l) {
     lex_expect(l, ';');
 }
 
-struct variable *parse_formal(struct loader *l, bool place) {
-    struct prefix prefix = parse_prefix(l, true);
-    struct variable *v = parse_sized(l, &prefix);
+void place_passed(struct loader *l, struct variable *v) {
     v->space = SPACE_LOCAL;
-    v->passed = true;
-    if (place) place_local(l, l->function, v);
+    place_local(l, l->function, v);
+}
+
+struct variable *parse_formal(struct loader *l, enum passing passing) {
+    struct prefix prefix = parse_prefix(l, true);
+    prefix.formal = true;
+    struct variable *v = parse_sized(l, &prefix, 1);
+    if (v->align > 128)
+        load_fail(l, l->behind, "the parameter of a function is aligned to 128 bytes at most, not %u", v->align);
+    v->space = SPACE_LOCAL;
+    v->passing = passing;
     return v;
 }
 
@@ -304,7 +326,7 @@ struct variable *parse_parameter(struct loader *l) {
     struct function *f = l->function;
     struct prefix prefix = parse_prefix(l, true);
     parse_pointed(l);
-    struct variable *v = parse_sized(l, &prefix);
+    struct variable *v = parse_sized(l, &prefix, 1);
     v->space = SPACE_PARAM;
     f->param_bytes = align_up(f->param_bytes, v->align);
     v->offset = f->param_bytes;
