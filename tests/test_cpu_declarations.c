@@ -5,6 +5,7 @@
 #include "runtime/cpu/machine.h"
 #include "tests/cpu_declarations.h"
 #include "tests/cpu_functions.h"
+#include "tests/cpu_operands.h"
 #include "tests/refused.h"
 #include "tests/run_suite.h"
 
@@ -39,8 +40,13 @@ START_TEST(a_malformed_function_or_call_is_refused_with_line_and_reason) {
 }
 END_TEST
 
+START_TEST(malformed_operands_are_refused_with_line_and_reason) {
+    refused(HEAD G OPERANDS, &malformed_operands[_i], OPERANDS_END);
+}
+END_TEST
+
 static struct ptx_module *load(const char *declaration) {
-    char text[1024], message[1024] = "";
+    char text[2048], message[1024] = "";
     snprintf(text, sizeof text, HEAD G "%s\n.visible .entry last() { ret; }\n", declaration);
     struct ptx_module *module = ptx_load(text, NULL, message, sizeof message);
     ck_assert_msg(module != NULL, "%s", message);
@@ -58,6 +64,13 @@ static void is_taken(const char *text) {
 
 START_TEST(a_declaration_that_the_assembler_takes_is_taken) {
     is_taken(taken[_i]);
+}
+END_TEST
+
+START_TEST(operands_that_the_assembler_takes_are_taken) {
+    char text[1600];
+    snprintf(text, sizeof text, OPERANDS "%s" OPERANDS_END, taken_operands[_i]);
+    is_taken(text);
 }
 END_TEST
 
@@ -122,6 +135,10 @@ int main(void) {
     tcase_add_loop_test(tcase, what_is_not_supported_is_named, 0, sizeof unsupported / sizeof *unsupported);
     tcase_add_loop_test(tcase, a_malformed_function_or_call_is_refused_with_line_and_reason, 0,
                         sizeof malformed_functions / sizeof *malformed_functions);
+    tcase_add_loop_test(tcase, malformed_operands_are_refused_with_line_and_reason, 0,
+                        sizeof malformed_operands / sizeof *malformed_operands);
+    tcase_add_loop_test(tcase, operands_that_the_assembler_takes_are_taken, 0,
+                        sizeof taken_operands / sizeof *taken_operands);
     tcase_add_loop_test(tcase, a_function_that_the_assembler_takes_is_taken, 0,
                         sizeof taken_functions / sizeof *taken_functions);
     tcase_add_loop_test(tcase, a_declaration_that_the_assembler_takes_is_taken, 0, sizeof taken / sizeof *taken);

@@ -277,7 +277,7 @@ static const struct refusal statements[] = {
      "6: @ `mma.sync.aligned.m1n1k1.row.col.f32.f16.f16.f32` is not supported in this form"},
     {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {x, x, x, x}, {r, r, r, r}, {r, r};\n",
      "6: @ four operands are expected: d, a, b, c"},
-    {"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r, r}, [r];\n", "6: @ 4 registers are expected, not 2"},
+    {"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r, r}, [r];\n", "6: @ operand 1 has 4 registers, not 2"},
     {"cp.async.cg.shared.global [r], [d], 8;\n", "6: @ cp.async.cg copies 16 bytes"},
     {"cp.async.ca.shared.global [r], [d], 5;\n", "6: @ cp.async.ca copies 4, 8 or 16 bytes"},
     {"cp.async.ca.shared.global [r], [d], 8, 9;\n", "6: @ src-size is at most the 8 bytes of the copy"},

@@ -4,6 +4,7 @@
 #include "tests/building.h"
 #include "tests/cpu_declarations.h"
 #include "tests/cpu_functions.h"
+#include "tests/cpu_operands.h"
 #include "tests/run_suite.h"
 
 #include <check.h>
@@ -47,6 +48,23 @@ END_TEST
 
 START_TEST(the_assembler_refuses_functions_that_are_refused) {
     assembler_refuses(malformed_functions[_i].text);
+}
+END_TEST
+
+/* An instruction among its operands. */
+static const char *within(const char *instruction) {
+    static char text[1600];
+    snprintf(text, sizeof text, OPERANDS "%s" OPERANDS_END, instruction);
+    return text;
+}
+
+START_TEST(the_assembler_refuses_operands_that_are_refused) {
+    assembler_refuses(within(malformed_operands[_i].text));
+}
+END_TEST
+
+START_TEST(the_assembler_takes_operands_that_are_taken) {
+    assembler_takes(within(taken_operands[_i]));
 }
 END_TEST
 
@@ -95,6 +113,10 @@ int main(void) {
     tcase_add_loop_test(tcase, the_assembler_refuses_what_is_refused, 0, sizeof malformed / sizeof *malformed);
     tcase_add_loop_test(tcase, the_assembler_refuses_functions_that_are_refused, 0,
                         sizeof malformed_functions / sizeof *malformed_functions);
+    tcase_add_loop_test(tcase, the_assembler_refuses_operands_that_are_refused, 0,
+                        sizeof malformed_operands / sizeof *malformed_operands);
+    tcase_add_loop_test(tcase, the_assembler_takes_operands_that_are_taken, 0,
+                        sizeof taken_operands / sizeof *taken_operands);
     tcase_add_loop_test(tcase, the_assembler_takes_what_is_taken, 0, sizeof taken / sizeof *taken);
     tcase_add_loop_test(tcase, the_assembler_takes_functions_that_are_taken, 0,
                         sizeof taken_functions / sizeof *taken_functions);

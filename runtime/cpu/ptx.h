@@ -131,6 +131,7 @@ enum operand_kind {
     O_VECTOR,
     O_LABEL,
     O_SPECIAL,
+    O_SPECIAL_VECTOR, /* its first part */
     O_DISCARD,
     O_TARGETS
 };
@@ -342,6 +343,8 @@ struct special_row {
 };
 extern const struct special_row special_rows[S_COUNT];
 int special_named(struct text name);    /* -1 unknown */
+int special_vector(struct text name);   /* of %tid, whose parts follow each other from %tid.x on: that; -1: none */
+bool special_known(struct text name);   /* any of PTX's */
 bool special_foreign(struct text name); /* one that PTX has and the CPU device has not */
 u64 special_value(const struct exec *x, unsigned special, unsigned lane); /* WHEN_START ones, and clocks */
 op_fn op_special;
@@ -383,6 +386,8 @@ u32 encode_predicate(struct loader *l, const struct insn *insn,
 u32 encode_constant(struct loader *l, u64 value, unsigned bits); /* broadcast; bits 32 or 64 */
 u32 encode_extra(struct loader *l, const u32 *operands, unsigned count);
 void encode_address(struct loader *l, const struct insn *insn, const struct operand *operand, struct op *op);
+/* The items of a vector of `count`, a register among them. */
+const struct operand *fragment(struct loader *l, const struct insn *insn, unsigned index, unsigned count);
 /* The operand's variable, if it has one, is no parameter of a call and lies there. */
 void want_space(struct loader *l, const struct insn *insn, const struct operand *operand, enum space space);
 u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, unsigned bits);

@@ -121,7 +121,8 @@ static void transfer(struct loader *l, const struct insn *insn, const struct ope
     *memory = *v;
     memory->passing = PASSING_ACTUAL;
     const struct operand address = {.kind = O_ADDRESS, .variable = memory};
-    add_transfer(l, insn, opcode, result ? o : &address, result ? &address : o);
+    const struct insn within = {.text = insn->text, .line = insn->line}; /* the guard has been asked */
+    add_transfer(l, &within, opcode, result ? o : &address, result ? &address : o);
 }
 
 /* The callee's names for what is passed; actuals NULL: a place for each, to read the callee alone. */

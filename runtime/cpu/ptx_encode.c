@@ -170,6 +170,17 @@ u32 encode_extra(struct loader *l, const u32 *operands, unsigned count) {
     return c->extra_count - count;
 }
 
+const struct operand *fragment(struct loader *l, const struct insn *insn, unsigned index, unsigned count) {
+    const struct operand *o = &insn->operands[index];
+    bool registers = false;
+    if (o->kind != O_VECTOR) insn_fail(l, insn, "operand %u: registers in { } are expected", index + 1);
+    if (o->count != count) insn_fail(l, insn, "operand %u has %u registers, not %u", index + 1, count, o->count);
+    for (unsigned i = 0; i < count; i++)
+        registers |= o->items[i].kind == O_REG;
+    if (!registers) insn_fail(l, insn, "operand %u: a register is expected among the constants", index + 1);
+    return o->items;
+}
+
 void want_space(struct loader *l, const struct insn *insn, const struct operand *o, enum space space) {
     const struct variable *v = o->variable;
     if (v && (v->passing || v->space != space))

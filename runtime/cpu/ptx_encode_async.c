@@ -114,6 +114,8 @@ void encode_mbarrier_wait(struct loader *l, const struct insn *insn, struct op *
     op->d = encode_predicate(l, insn, &insn->operands[0]);
     shared_address(l, insn, 1, op);
     op->b = parity ? checked(l, insn, 2, 'w', 32) : checked(l, insn, 2, 'l', 64);
+    if (parity && insn->operands[2].kind == O_INTEGER && insn->operands[2].bits > 1)
+        insn_fail(l, insn, "the parity of a phase is 0 or 1");
     if (insn->operand_count == 4) checked(l, insn, 3, 'w', 32);
 }
 

@@ -30,6 +30,17 @@ static bool is_half(struct text type) {
     return text_is(type, "f16") || text_is(type, "bf16") || text_is(type, "f16x2") || text_is(type, "bf16x2");
 }
 
+/* A register is as wide as the type or wider; of a float it is bits or of its width, in a vector also an integer. */
+static bool register_suits(struct vreg v, struct type type, const struct access_mods *mods, bool multimem) {
+    bool exact = v.bits == type.bits, pair = type.bits == 32 && is_half(mods->type);
+    if (v.kind == REG_PRED || v.bits < type.bits) return false;
+    if (multimem && (!exact || (pair && v.kind != REG_BITS))) return false;
+    if (type.kind == REG_INT) return v.kind != REG_FLOAT;
+    if (type.kind != REG_FLOAT) return true;
+    if (v.kind == REG_INT) return exact && mods->count > 1;
+    return !v.halves && (exact || v.kind == REG_BITS);
+}
+
 /* The data operand, scalar or vector: registers as wide as the type or wider (of floats: bits alone), all of one width.
  */
 static void encode_data(struct loader *l, const struct insn *insn, const struct operand *data,
@@ -53,10 +64,7 @@ static void encode_data(struct loader *l, const struct insn *insn, const struct 
         unsigned bits = type.bits < 32 ? 16 : type.bits;
         if (o->kind == O_REG) {
             struct vreg v = l->function->vregs[o->reg];
-            bool floats =
-                (v.kind == REG_FLOAT && type.kind == REG_INT) || (v.kind == REG_INT && type.kind == REG_FLOAT);
-            bool wider = v.bits > type.bits && type.kind == REG_FLOAT && v.kind == REG_FLOAT;
-            if (v.kind == REG_PRED || v.bits < type.bits || floats || wider || (v.halves && type.kind == REG_FLOAT))
+            if (!register_suits(v, type, mods, multimem))
                 insn_fail(l, insn, "register %u of the data does not suit .%.*s", i + 1, (int)mods->type.length,
                           mods->type.at);
             if (width && v.bits != width) insn_fail(l, insn, "the registers of a vector have different widths");
@@ -254,13 +262,22 @@ void encode_prefetch(struct loader *l, const struct insn *insn, struct op *op) {
     take_address(l, insn, address, op);
 }
 
+static bool is_fraction(const struct operand *o) {
+    double value;
+    memcpy(&value, &o->bits, 8);
+    if (o->kind == O_F32) value = float_to_double(FMT_F32, o->bits);
+    return value > 0 && value <= 1;
+}
+
 /* A cache policy is any number here: accesses that carry one ignore it. */
 void encode_policy(struct loader *l, const struct insn *insn, struct op *op) {
     const char *want = operand_mismatch(l, insn, &insn->operands[0], 'l');
     if (want || insn->operands[0].kind != O_REG) insn_fail(l, insn, "a 64-bit register for the policy is expected");
     want_operands(l, insn, 1, 2);
-    want = insn->operand_count > 1 ? operand_mismatch(l, insn, &insn->operands[1], 'f') : NULL;
-    if (want) insn_fail(l, insn, "the fraction is an f32");
+    const struct operand *fraction = insn->operand_count > 1 ? &insn->operands[1] : NULL;
+    if (fraction && operand_mismatch(l, insn, fraction, 'f')) insn_fail(l, insn, "the fraction is an f32");
+    if (fraction && (fraction->kind == O_F32 || fraction->kind == O_F64) && !is_fraction(fraction))
+        insn_fail(l, insn, "the fraction is more than 0 and at most 1");
     op->d = encode_operand(l, insn, &insn->operands[0], 64, false);
     op->a = encode_constant(l, 0, 64);
     op->run = lanes_best()[L_mov_l];

@@ -102,6 +102,28 @@ static void add_instruction(struct loader *l, struct insn *insn) {
     f->insns[f->insn_count++] = insn;
 }
 
+/* mov.v4.u32 {a, b, c, d}, %tid: a mov of each part. */
+static bool add_parts(struct loader *l, struct insn *insn) {
+    const struct operand *to = &insn->operands[0], *from = &insn->operands[1];
+    if (insn->operand_count != 2 || from->kind != O_SPECIAL_VECTOR || !text_is(insn->modifiers[0], "mov")) return false;
+    if (insn->modifier_count != 3 || !text_is(insn->modifiers[1], "v4") || to->kind != O_VECTOR || to->count != 4)
+        insn_fail(l, insn, "a special register of four parts is read with mov.v4 {a, b, c, d}");
+    const struct text type = insn->modifiers[2];
+    char *opcode = load_take(l, type.length + sizeof "mov.");
+    memcpy(opcode, "mov.", 4);
+    memcpy(opcode + 4, type.at, type.length);
+    unsigned sinks = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        const struct operand part = {.kind = O_SPECIAL, .special = (u8)(from->special + i)};
+        if (to->items[i].kind == O_DISCARD)
+            sinks++;
+        else
+            add_transfer(l, insn, opcode, &to->items[i], &part);
+    }
+    if (sinks == 4) insn_fail(l, insn, "a register is expected among the sinks");
+    return true;
+}
+
 static void parse_instruction(struct loader *l) {
     struct function *f = l->function;
     struct insn *insn = load_take(l, sizeof *insn);
@@ -132,6 +154,7 @@ static void parse_instruction(struct loader *l) {
         insn->operands[insn->operand_count++] = (struct operand){.kind = O_LABEL, .label = l->return_to};
     if (l->token.kind == T_END) insn_fail(l, insn, "`;` is expected before the end");
     if (!lex_punct(l, ';')) insn_fail(l, insn, "`;` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+    if (add_parts(l, insn)) return;
     form_choose(l, insn);
     add_instruction(l, insn);
 }
@@ -158,7 +181,10 @@ void add_transfer(struct loader *l, const struct insn *insn, const char *opcode,
                               .text = insn->text,
                               .line = insn->line,
                               .operands = {*first, *second},
-                              .operand_count = 2};
+                              .operand_count = 2,
+                              .guard = insn->guard,
+                              .guard_not = insn->guard_not,
+                              .guarded = insn->guarded};
     split_modifiers(l, transfer);
     form_choose(l, transfer);
     add_instruction(l, transfer);

@@ -85,7 +85,7 @@ static void check_name(struct loader *l, struct text name) {
 
 struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind) {
     check_name(l, name);
-    if (kind == SYMBOL_FUNCTION && name.at[0] == '%' && (special_named(name) >= 0 || special_foreign(name)))
+    if (kind == SYMBOL_FUNCTION && special_known(name))
         load_fail(l, line_of(l, name.at), "`%.*s` is a special register", (int)name.length, name.at);
     struct symbol **bucket = bucket_of(l, name);
     for (struct symbol *s = *bucket; s && s->scope == l->scope; s = s->next)

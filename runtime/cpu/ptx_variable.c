@@ -301,7 +301,8 @@ void parse_variable(struct loader *l, enum space space, bool external) {
         struct variable *v = parse_declarator(l, &prefix, &size);
         v->space = space;
         v->external = external;
-        if (!l->function && (special_named(v->name) >= 0 || special_foreign(v->name)))
+        v->array = size.count > size.vector;
+        if (!l->function && special_known(v->name))
             load_fail(l, line, "`%.*s` is a special register", (int)v->name.length, v->name.at);
         struct filling fill = {0};
         if (lex_punct(l, '=')) {
