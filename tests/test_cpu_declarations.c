@@ -4,6 +4,8 @@
  * ptxas. */
 #include "runtime/cpu/machine.h"
 #include "tests/cpu_declarations.h"
+#include "tests/cpu_functions.h"
+#include "tests/cpu_operands.h"
 #include "tests/cpu_text.h"
 #include "tests/refused.h"
 #include "tests/run_suite.h"
@@ -59,8 +61,18 @@ START_TEST(malformed_text_is_refused_with_line_and_reason) {
 }
 END_TEST
 
+START_TEST(a_malformed_function_or_call_is_refused_with_line_and_reason) {
+    refused(HEAD G, &malformed_functions[_i], "");
+}
+END_TEST
+
+START_TEST(malformed_operands_are_refused_with_line_and_reason) {
+    refused(HEAD G OPERANDS, &malformed_operands[_i], OPERANDS_END);
+}
+END_TEST
+
 static struct ptx_module *load(const char *declaration) {
-    char text[1024], message[1024] = "";
+    char text[2048], message[1024] = "";
     snprintf(text, sizeof text, HEAD G "%s\n.visible .entry last() { ret; }\n", declaration);
     struct ptx_module *module = ptx_load(text, NULL, message, sizeof message);
     ck_assert_msg(module != NULL, "%s", message);
@@ -83,6 +95,18 @@ END_TEST
 
 START_TEST(text_that_the_assembler_takes_is_taken) {
     is_taken(taken_text[_i]);
+}
+END_TEST
+
+START_TEST(operands_that_the_assembler_takes_are_taken) {
+    char text[1600];
+    snprintf(text, sizeof text, OPERANDS "%s" OPERANDS_END, taken_operands[_i]);
+    is_taken(text);
+}
+END_TEST
+
+START_TEST(a_function_that_the_assembler_takes_is_taken) {
+    is_taken(taken_functions[_i]);
 }
 END_TEST
 
@@ -151,6 +175,14 @@ int main(void) {
                         sizeof malformed_text / sizeof *malformed_text);
     tcase_add_loop_test(tcase, text_that_the_assembler_takes_is_taken, 0, sizeof taken_text / sizeof *taken_text);
     tcase_add_loop_test(tcase, what_is_not_supported_is_named, 0, sizeof unsupported / sizeof *unsupported);
+    tcase_add_loop_test(tcase, a_malformed_function_or_call_is_refused_with_line_and_reason, 0,
+                        sizeof malformed_functions / sizeof *malformed_functions);
+    tcase_add_loop_test(tcase, malformed_operands_are_refused_with_line_and_reason, 0,
+                        sizeof malformed_operands / sizeof *malformed_operands);
+    tcase_add_loop_test(tcase, operands_that_the_assembler_takes_are_taken, 0,
+                        sizeof taken_operands / sizeof *taken_operands);
+    tcase_add_loop_test(tcase, a_function_that_the_assembler_takes_is_taken, 0,
+                        sizeof taken_functions / sizeof *taken_functions);
     tcase_add_loop_test(tcase, a_declaration_that_the_assembler_takes_is_taken, 0, sizeof taken / sizeof *taken);
     tcase_add_loop_test(tcase, initial_values_are_the_bytes_that_the_assembler_makes, 0,
                         sizeof initial / sizeof *initial);

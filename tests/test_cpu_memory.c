@@ -44,6 +44,51 @@ START_TEST(loads_and_stores_use_the_low_part_of_wider_registers) {
 }
 END_TEST
 
+/* A name says where it lies, and an element of an array is its address. */
+START_TEST(generic_accesses_to_names_go_where_those_lie) {
+    machine_with(fair(1, 1));
+    for (uint32_t i = 0; i < 32; i++)
+        in[i].a = i;
+    evaluate(".shared .align 16 .b32 s[64]; .local .b32 l[2]; .shared .b16 n[3]; mov.u32 f, s; shl.b32 g, thread, 2; "
+             "add.u32 f, f, g; "
+             "st.shared.u32 [f], a; st.u32 [l], a; st.release.gpu.u32 [l+4], 7; bar.sync 0; ld.u32 d, [s+12]; ld.u32 "
+             "e, l[1]; "
+             "ld.acquire.gpu.u32 f, [l]; mad.lo.u32 d, d, 100, f; ld.shared.u32 f, s[5]; mad.lo.u32 d, d, 100, f; "
+             "bar.sync 0; "
+             "atom.add.u32 f, [s], 1; bar.sync 0; ld.u32 f, s[0]; mad.lo.u32 e, e, 100, f; mov.u32 f, n[2]; mov.u32 g, "
+             "n; sub.u32 f, f, g; "
+             "mad.lo.u32 e, e, 100, f;",
+             'w', in, out, 32);
+    for (uint32_t i = 0; i < 32; i++) {
+        ck_assert_uint_eq(out[i].d, (3 * 100 + i) * 100 + 5);
+        ck_assert_uint_eq(out[i].e, (7 * 100 + 32) * 100 + 4);
+    }
+    evaluate(".shared .align 16 .b32 s[64]; mov.u32 f, s; shl.b32 g, thread, 2; add.u32 f, f, g; st.shared.u32 [f], a; "
+             "bar.sync 0; ldmatrix.sync.aligned.m8n8.x1.b16 {d}, [s];",
+             'w', in, out, 32);
+    for (uint32_t i = 0; i < 32; i++) /* each of eight rows is the first */
+        ck_assert_uint_eq(out[i].d, i % 4);
+}
+END_TEST
+
+START_TEST(parts_of_special_registers_and_predicates_are_read) {
+    machine_with(fair(1, 1));
+    evaluate(
+        ".reg .b32 k<4>; mov.v4.u32 {k0, k1, k2, k3}, %tid; mad.lo.u32 d, k1, 10, k0; mad.lo.u32 d, k2, 10, d; "
+        "mad.lo.u32 d, "
+        "k3, 10, d; mov.v4.u32 {_, k1, _, e}, %ntid; mad.lo.u32 d, k1, 1000, d; mov.u32 k0, %ctaid.w; add.u32 e, e, "
+        "k0; "
+        "mov.u32 k0, 5; setp.eq.u32 p, thread, 0; @p mov.v4.u32 {k0, _, _, _}, %nctaid; mad.lo.u32 e, k0, 10, e; "
+        "mov.pred p, %is_explicit_cluster; @p add.u32 e, e, 1; mov.pred p, !%is_explicit_cluster; @p add.u32 e, e, 2; "
+        "isspacep.global p, d; @p add.u32 e, e, 100; isspacep.shared p, d; @p add.u32 e, e, 200;",
+        'w', in, out, 8);
+    for (uint32_t i = 0; i < 8; i++) {
+        ck_assert_uint_eq(out[i].d, i + 1000);
+        ck_assert_uint_eq(out[i].e, (i == 0 ? 10 : 50) + 2 + 100);
+    }
+}
+END_TEST
+
 START_TEST(local_memory_is_each_threads_own) {
     machine_with(fair(1, 1));
     numbered();
@@ -297,6 +342,8 @@ int main(void) {
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, loads_extend_as_their_type_says);
     tcase_add_test(tcase, loads_and_stores_use_the_low_part_of_wider_registers);
+    tcase_add_test(tcase, generic_accesses_to_names_go_where_those_lie);
+    tcase_add_test(tcase, parts_of_special_registers_and_predicates_are_read);
     tcase_add_test(tcase, local_memory_is_each_threads_own);
     tcase_add_test(tcase, shared_memory_holds_static_and_dynamic_arrays);
     tcase_add_test(tcase, module_variables_have_their_initial_values);

@@ -89,6 +89,7 @@ struct grid { /* owned by the world half */
     const struct ptx_function *fn;
     struct device *device;
     unsigned dim[3], block[3], cluster[3];
+    bool explicit_cluster; /* the launch or the kernel says how large clusters are */
     unsigned dynamic_shared;
     unsigned registers; /* a thread, as launched; 0: not known */
     uint8_t *params;    /* fn->param_bytes */

@@ -47,21 +47,26 @@ struct vreg {
 };
 
 enum symbol_kind { SYMBOL_REGS, SYMBOL_VARIABLE, SYMBOL_LABEL, SYMBOL_TARGETS, SYMBOL_FUNCTION };
+/* Whether a .param variable is one of a call: the caller's, or what a function takes or gives. It is in local memory.
+ */
+enum passing { PASSING_NONE, PASSING_ACTUAL, PASSING_ARGUMENT, PASSING_RESULT };
+struct type {
+    u8 kind, bits;
+    bool valid, is_unsigned;
+};
 struct variable {
     struct text name, type_name;
+    struct type type; /* of an element */
     enum space space;
     u64 bytes;
     unsigned align, element;
     u64 offset;           /* shared, local, param: in its window; global, const: unused */
     unsigned index;       /* global, const: index among the module's */
     bool external, array; /* external: dynamic shared memory */
-    bool passed;          /* a .param variable of a call: in local memory */
-    u8 linkage;           /* enum linkage: LINKAGE_EXTERN until it is defined */
+    bool open;            /* the last argument of a function: an array of any size */
+    enum passing passing;
+    u8 linkage; /* enum linkage: LINKAGE_EXTERN until it is defined */
     const struct dimensions *size;
-};
-struct type {
-    u8 kind, bits;
-    bool valid, is_unsigned;
 };
 /* How many elements a variable has in each dimension; a vector's are the last. */
 enum { MAX_DIMENSIONS = 15 };
@@ -136,6 +141,7 @@ enum operand_kind {
     O_VECTOR,
     O_LABEL,
     O_SPECIAL,
+    O_SPECIAL_VECTOR, /* its first part */
     O_DISCARD,
     O_TARGETS
 };
@@ -201,7 +207,7 @@ struct ptx_module {
     unsigned variable_count, variable_capacity;
     char *source;
 };
-enum { SYMBOL_BUCKETS = 1024, FORM_MEMORY = 256 };
+enum { SYMBOL_BUCKETS = 1024, FUNCTION_BUCKETS = 256, FORM_MEMORY = 256 };
 struct form_memory {
     struct text opcode;
     unsigned first;
@@ -231,13 +237,13 @@ struct loader {
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
     bool target_sm_90a;
-    unsigned version, target;        /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
-    char target_kind;                /* what follows it: 0, a or f */
-    enum ptx_misfit misfit;          /* why the head is refused, where that has a result of its own */
-    struct device_function *callees; /* bodies that calls can reach */
-    bool alone;                      /* a body is read that nobody calls there */
-    struct name_scope *caller;       /* of the function that is being read: hidden */
-    struct label *return_to;         /* where `ret` goes in a function that is called; NULL in an entry */
+    unsigned version, target; /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
+    char target_kind;         /* what follows it: 0, a or f */
+    enum ptx_misfit misfit;   /* why the head is refused, where that has a result of its own */
+    struct device_function *callees[FUNCTION_BUCKETS];
+    bool alone;                /* a body is read that nobody calls there */
+    struct name_scope *caller; /* of the function that is being read: hidden */
+    struct label *return_to;   /* where `ret` goes in a function that is called; NULL in an entry */
 };
 
 /* Writes "PTX line N (FILE:LINE): ..." and leaves. */
@@ -270,7 +276,7 @@ bool lex_dot(struct loader *l, const char *name); /* consumes .name if it is nex
 void parse_head(struct loader *l);
 
 /* ptx_module.c */
-enum linkage { LINKAGE_NONE, LINKAGE_PLAIN, LINKAGE_COMMON, LINKAGE_EXTERN };
+enum linkage { LINKAGE_NONE, LINKAGE_VISIBLE, LINKAGE_WEAK, LINKAGE_COMMON, LINKAGE_EXTERN };
 void parse_module(struct loader *l);
 /* An integer that is no expression; else "WHAT 5: 6 to 7". */
 u64 number_of(struct loader *l, const char *what, u64 least, u64 most);
@@ -278,6 +284,7 @@ void parse_performance(struct loader *l, struct ptx_function *p); /* between an 
 
 /* ptx_symbol.c */
 void scope_open(struct loader *l);
+const struct label *scope_settle(struct loader *l); /* at its end: a label that it uses and does not define, or NULL */
 void scope_close(struct loader *l);
 struct symbol *symbol_find(struct loader *l, struct text name);
 struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind);
@@ -287,12 +294,15 @@ struct label *label_use(struct loader *l, struct text name, u32 line);
 void label_define(struct loader *l, struct text name);
 
 /* ptx_parse.c, for the bodies of functions. */
-void parse_statement(struct loader *l);
+void parse_body(struct loader *l);                 /* from `{` to `}`, in the scope of the parameters */
 void parse_entry(struct loader *l, bool external); /* after ".entry" */
 void finish_function(struct loader *l, struct function *f);
 bool parse_space(struct loader *l, enum linkage linkage); /* the variables of a state space; false: none is next */
 /* `@p bra to` (or `@!p`) at the place of an instruction. */
 void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard_not, struct label *to);
+/* `OPCODE first, second`, likewise. */
+void add_transfer(struct loader *l, const struct insn *insn, const char *opcode, const struct operand *first,
+                  const struct operand *second);
 
 /* ptx_pragma.c: whether it was next. */
 enum pragma_place { PRAGMA_MODULE, PRAGMA_ENTRY /* before its body */, PRAGMA_BODY };
@@ -303,12 +313,15 @@ bool parse_loc(struct loader *l);   /* in bodies alone */
 bool parse_debug(struct loader *l); /* what stands at module level alone, and .pragma */
 void debug_check(struct loader *l); /* when the module has been read */
 
-/* ptx_call.c */
+/* ptx_function.c */
 struct device_function;
-void functions_find(struct loader *l);                /* before the module is read */
-void parse_device_function(struct loader *l);         /* after ".func" */
-void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */
+void functions_find(struct loader *l);                              /* before the module is read */
+void parse_device_function(struct loader *l, enum linkage linkage); /* after ".func" */
+void functions_check(struct loader *l);                             /* when it has been read */
 bool function_known(const struct loader *l, struct text name);
+
+/* ptx_call.c */
+void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */
 
 /* ptx_constant.c: at the expression's first token; what is behind it is at hand afterwards. */
 struct constant {
@@ -321,6 +334,8 @@ s64 constant_integer(struct loader *l);
 
 /* ptx_operand.c */
 void parse_operands(struct loader *l, struct insn *insn);
+/* A name or a constant. */
+void parse_argument(struct loader *l, struct insn *insn, struct operand *o);
 
 /* ptx_variable.c */
 struct type type_named(struct text name); /* "u32", "pred", ... */
@@ -328,8 +343,9 @@ struct text parse_identifier(struct loader *l);
 void parse_registers(struct loader *l);
 void parse_variable(struct loader *l, enum space space, enum linkage linkage);
 struct variable *parse_parameter(struct loader *l);
-void parse_passed(struct loader *l);                         /* .param variables of a caller, after ".param" */
-struct variable *parse_formal(struct loader *l, bool place); /* one of a callee, likewise; it has no symbol */
+void parse_passed(struct loader *l); /* .param variables of a caller, after ".param" */
+struct variable *parse_formal(struct loader *l, enum passing passing); /* of a callee: neither place nor symbol */
+void place_passed(struct loader *l, struct variable *v);
 
 /* ptx_extern.c */
 /* The module's variable that `v` declares once more, or NULL. */
@@ -357,6 +373,8 @@ struct special_row {
 };
 extern const struct special_row special_rows[S_COUNT];
 int special_named(struct text name);    /* -1 unknown */
+int special_vector(struct text name);   /* of %tid, whose parts follow each other from %tid.x on: that; -1: none */
+bool special_known(struct text name);   /* any of PTX's */
 bool special_foreign(struct text name); /* one that PTX has and the CPU device has not */
 u64 special_value(const struct exec *x, unsigned special, unsigned lane); /* WHEN_START ones, and clocks */
 op_fn op_special;
@@ -398,6 +416,10 @@ u32 encode_predicate(struct loader *l, const struct insn *insn,
 u32 encode_constant(struct loader *l, u64 value, unsigned bits); /* broadcast; bits 32 or 64 */
 u32 encode_extra(struct loader *l, const u32 *operands, unsigned count);
 void encode_address(struct loader *l, const struct insn *insn, const struct operand *operand, struct op *op);
+/* The items of a vector of `count`, a register among them. */
+const struct operand *fragment(struct loader *l, const struct insn *insn, unsigned index, unsigned count);
+/* The operand's variable, if it has one, is no parameter of a call and lies there. */
+void want_space(struct loader *l, const struct insn *insn, const struct operand *operand, enum space space);
 u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, unsigned bits);
 unsigned vreg_bits(const struct loader *l, const struct operand *operand);
 extern op_fn *const *lanes_best(void);

@@ -19,11 +19,7 @@ static void shared_address(struct loader *l, const struct insn *insn, unsigned i
     encode_address(l, insn, o, op);
     if (o->has_reg && !(op->flags & F_WIDE_ADDRESS) && op->space == SPACE_GENERIC)
         insn_fail(l, insn, "a generic address has 64 bits, and its register 32");
-    if (o->variable && o->variable->space != SPACE_SHARED)
-        insn_fail(l, insn, "`%.*s` lies in another space", (int)o->variable->name.length, o->variable->name.at);
-    if (o->variable && op->space == SPACE_GENERIC)
-        insn_fail(l, insn, "`%.*s` is not at a generic address: name its space or use cvta",
-                  (int)o->variable->name.length, o->variable->name.at);
+    want_space(l, insn, o, SPACE_SHARED);
 }
 
 /* ---- mbarrier ---- */
@@ -118,6 +114,8 @@ void encode_mbarrier_wait(struct loader *l, const struct insn *insn, struct op *
     op->d = encode_predicate(l, insn, &insn->operands[0]);
     shared_address(l, insn, 1, op);
     op->b = parity ? checked(l, insn, 2, 'w', 32) : checked(l, insn, 2, 'l', 64);
+    if (parity && insn->operands[2].kind == O_INTEGER && insn->operands[2].bits > 1)
+        insn_fail(l, insn, "the parity of a phase is 0 or 1");
     if (insn->operand_count == 4) checked(l, insn, 3, 'w', 32);
 }
 

@@ -102,6 +102,28 @@ static void add_instruction(struct loader *l, struct insn *insn) {
     f->insns[f->insn_count++] = insn;
 }
 
+/* mov.v4.u32 {a, b, c, d}, %tid: a mov of each part. */
+static bool add_parts(struct loader *l, struct insn *insn) {
+    const struct operand *to = &insn->operands[0], *from = &insn->operands[1];
+    if (insn->operand_count != 2 || from->kind != O_SPECIAL_VECTOR || !text_is(insn->modifiers[0], "mov")) return false;
+    if (insn->modifier_count != 3 || !text_is(insn->modifiers[1], "v4") || to->kind != O_VECTOR || to->count != 4)
+        insn_fail(l, insn, "a special register of four parts is read with mov.v4 {a, b, c, d}");
+    const struct text type = insn->modifiers[2];
+    char *opcode = load_take(l, type.length + sizeof "mov.");
+    memcpy(opcode, "mov.", 4);
+    memcpy(opcode + 4, type.at, type.length);
+    unsigned sinks = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        const struct operand part = {.kind = O_SPECIAL, .special = (u8)(from->special + i)};
+        if (to->items[i].kind == O_DISCARD)
+            sinks++;
+        else
+            add_transfer(l, insn, opcode, &to->items[i], &part);
+    }
+    if (sinks == 4) insn_fail(l, insn, "a register is expected among the sinks");
+    return true;
+}
+
 static void parse_instruction(struct loader *l) {
     struct function *f = l->function;
     struct insn *insn = load_take(l, sizeof *insn);
@@ -132,6 +154,7 @@ static void parse_instruction(struct loader *l) {
         insn->operands[insn->operand_count++] = (struct operand){.kind = O_LABEL, .label = l->return_to};
     if (l->token.kind == T_END) insn_fail(l, insn, "`;` is expected before the end");
     if (!lex_punct(l, ';')) insn_fail(l, insn, "`;` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+    if (add_parts(l, insn)) return;
     form_choose(l, insn);
     add_instruction(l, insn);
 }
@@ -149,6 +172,22 @@ void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard
     split_modifiers(l, branch);
     form_choose(l, branch);
     add_instruction(l, branch);
+}
+
+void add_transfer(struct loader *l, const struct insn *insn, const char *opcode, const struct operand *first,
+                  const struct operand *second) {
+    struct insn *transfer = load_take(l, sizeof *transfer);
+    *transfer = (struct insn){.opcode = {opcode, (u32)strlen(opcode)},
+                              .text = insn->text,
+                              .line = insn->line,
+                              .operands = {*first, *second},
+                              .operand_count = 2,
+                              .guard = insn->guard,
+                              .guard_not = insn->guard_not,
+                              .guarded = insn->guarded};
+    split_modifiers(l, transfer);
+    form_choose(l, transfer);
+    add_instruction(l, transfer);
 }
 
 static void parse_branch_targets(struct loader *l, struct text name) {
@@ -177,13 +216,28 @@ bool parse_space(struct loader *l, enum linkage linkage) {
     return false;
 }
 
-void parse_statement(struct loader *l) {
+static void parse_statement(struct loader *l);
+
+/* Behind the opening brace. */
+static void parse_block(struct loader *l) {
+    while (!lex_punct(l, '}')) {
+        if (l->token.kind == T_END) load_fail(l, l->token.line, "`}` is missing at the end");
+        parse_statement(l);
+    }
+}
+
+void parse_body(struct loader *l) {
+    lex_expect(l, '{');
+    parse_block(l);
+    const struct label *missing = scope_settle(l);
+    if (missing)
+        load_fail(l, missing->line, "label `%.*s` is not defined", (int)missing->name.length, missing->name.at);
+}
+
+static void parse_statement(struct loader *l) {
     if (lex_punct(l, '{')) {
         scope_open(l);
-        while (!lex_punct(l, '}')) {
-            if (l->token.kind == T_END) load_fail(l, l->token.line, "`}` is missing at the end");
-            parse_statement(l);
-        }
+        parse_block(l);
         scope_close(l);
         return;
     }
@@ -281,11 +335,7 @@ void parse_entry(struct loader *l, bool external) {
         load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `" SHOWN_NAME "`",
                   (int)shown(l).length, shown(l).at, f->public.name);
     if (l->token.kind != T_PUNCT || l->token.punct != '{') lex_unexpected(l, "`{`");
-    parse_statement(l);
-    struct name_scope *outer = l->scope;
-    if (outer->pending)
-        load_fail(l, outer->pending->line, "label `%.*s` is not defined", (int)outer->pending->name.length,
-                  outer->pending->name.at);
+    parse_body(l);
     scope_close(l);
     finish_function(l, f);
     l->function = NULL;

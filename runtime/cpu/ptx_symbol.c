@@ -25,16 +25,26 @@ static struct label *label_here(struct loader *l, struct text name) {
     return s && s->kind == SYMBOL_LABEL && s->scope == l->scope ? s->label : NULL;
 }
 
+const struct label *scope_settle(struct loader *l) {
+    struct label **at = &l->scope->pending;
+    while (*at) {
+        const struct label *seen = label_here(l, (*at)->name);
+        if (seen) {
+            (*at)->position = seen->position;
+            *at = (*at)->next;
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    return l->scope->pending;
+}
+
 /* Labels that the scope used and did not define are looked for one scope further out, when that closes. */
 void scope_close(struct loader *l) {
     struct name_scope *scope = l->scope;
+    scope_settle(l);
     for (struct label *label = scope->pending, *next; label; label = next) {
         next = label->next;
-        const struct label *seen = label_here(l, label->name);
-        if (seen) {
-            label->position = seen->position;
-            continue;
-        }
         label->next = scope->outer->pending;
         scope->outer->pending = label;
     }
@@ -107,6 +117,8 @@ static void check_name(struct loader *l, struct text name) {
 
 static struct symbol *add(struct loader *l, struct text name, enum symbol_kind kind, bool range) {
     check_name(l, name);
+    if (kind == SYMBOL_FUNCTION && special_known(name))
+        load_fail(l, line_of(l, name.at), "`%.*s` is a special register", (int)name.length, name.at);
     struct symbol **bucket = bucket_of(l, name);
     for (struct symbol *s = *bucket; s && s->scope == l->scope; s = s->next)
         if (s->range == range && text_same(s->name, name)) twice(l, name);

@@ -97,11 +97,11 @@ void parse_registers(struct loader *l) {
 /* What stands before the name of variables and parameters. */
 struct prefix {
     struct type type;
+    struct text type_name;
     unsigned vector, align;
     bool half; /* .f16 and .f16x2: without an initialiser */
     bool managed;
-    bool external; /* the first dimension may be 0, which is open */
-    struct text type_name;
+    bool external, formal; /* of .extern and of a function: the first dimension may be 0, which is open */
 };
 
 /* .attribute(.managed): nothing here depends on it. .unified is of modules that are linked. */
@@ -162,6 +162,7 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
     struct variable *v = load_take(l, sizeof *v);
     *size = (struct dimensions){.vector = p->vector > 1, .half = p->half, .type = p->type};
     v->name = parse_identifier(l);
+    v->type = p->type;
     v->type_name = p->type_name;
     v->element = p->type.bits / 8;
     v->bytes = v->element * p->vector;
@@ -178,7 +179,7 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
             continue;
         }
         u64 n = number_of(l, "a dimension of", 0, UINT64_MAX);
-        bool open = n == 0 && p->external && !size->count;
+        bool open = n == 0 && !size->count && (p->external || p->formal);
         size->open |= open;
         if (open)
             n = 1;
@@ -273,10 +274,17 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
 }
 
 /* A parameter's name; it has a size. */
-static struct variable *parse_sized(struct loader *l, const struct prefix *prefix) {
+static struct variable *parse_sized(struct loader *l, const struct prefix *prefix, unsigned dimensions) {
     struct dimensions size;
     struct variable *v = parse_declarator(l, prefix, &size);
-    if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    v->array = size.count > 0;
+    if (size.count > dimensions)
+        load_fail(l, l->behind, "parameter `%.*s` has %u dimensions: entries and functions take one",
+                  (int)v->name.length, v->name.at, size.count);
+    v->open = size.open;
+    if (v->open && !prefix->formal)
+        load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    if (v->open) v->bytes = 0;
     return v;
 }
 
@@ -347,11 +355,11 @@ void parse_passed(struct loader *l) {
     struct prefix prefix = parse_prefix(l, true);
     if (lex_punct(l, ';')) return; /* of nothing */
     do {
-        struct variable *v = parse_sized(l, &prefix);
+        struct variable *v = parse_sized(l, &prefix, MAX_DIMENSIONS);
         if (v->align > 128)
             load_fail(l, l->behind, "the parameter of a function is aligned to 128 bytes at most, not %u", v->align);
         v->space = SPACE_LOCAL;
-        v->passed = true;
+        v->passing = PASSING_ACTUAL;
         if (!v->array && lex_punct(l, '<'))
             add_variables(l, v, NULL);
         else
@@ -360,12 +368,19 @@ void parse_passed(struct loader *l) {
     lex_expect(l, ';');
 }
 
-struct variable *parse_formal(struct loader *l, bool place) {
-    struct prefix prefix = parse_prefix(l, true);
-    struct variable *v = parse_sized(l, &prefix);
+void place_passed(struct loader *l, struct variable *v) {
     v->space = SPACE_LOCAL;
-    v->passed = true;
-    if (place) place_local(l, l->function, v);
+    place_local(l, l->function, v);
+}
+
+struct variable *parse_formal(struct loader *l, enum passing passing) {
+    struct prefix prefix = parse_prefix(l, true);
+    prefix.formal = true;
+    struct variable *v = parse_sized(l, &prefix, 1);
+    if (v->align > 128)
+        load_fail(l, l->behind, "the parameter of a function is aligned to 128 bytes at most, not %u", v->align);
+    v->space = SPACE_LOCAL;
+    v->passing = passing;
     return v;
 }
 
@@ -401,7 +416,7 @@ void parse_variable(struct loader *l, enum space space, enum linkage linkage) {
         v->linkage = (u8)linkage;
         v->size = size;
         v->external = prefix.external && space == SPACE_SHARED && size->open;
-        if (!l->function && (special_named(v->name) >= 0 || special_foreign(v->name)))
+        if (!l->function && special_known(v->name))
             load_fail(l, line, "`%.*s` is a special register", (int)v->name.length, v->name.at);
         struct filling fill = {0};
         if (!v->array && lex_punct(l, '<')) {
@@ -423,7 +438,7 @@ struct variable *parse_parameter(struct loader *l) {
     struct function *f = l->function;
     struct prefix prefix = parse_prefix(l, true);
     parse_pointed(l);
-    struct variable *v = parse_sized(l, &prefix);
+    struct variable *v = parse_sized(l, &prefix, 1);
     v->space = SPACE_PARAM;
     f->param_bytes = align_up(f->param_bytes, v->align);
     v->offset = f->param_bytes;
