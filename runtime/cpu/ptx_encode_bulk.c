@@ -79,7 +79,7 @@ static void size(struct cursor *c) {
     const struct operand *o = c->operand < c->insn->operand_count ? &c->insn->operands[c->operand] : NULL;
     if (o && o->kind == O_INTEGER && o->bits % UNIT)
         insn_fail(c->l, c->insn, "the size of a bulk copy is a multiple of %d", UNIT);
-    c->extra[EXTRA_BYTES] = word(c, "the size", 'w', 32);
+    c->extra[EXTRA_BYTES] = word(c, "the size", 'v', 32);
 }
 
 /* What is left: an .L2::cache_hint's policy, and no operand more. */

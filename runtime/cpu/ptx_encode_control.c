@@ -58,12 +58,12 @@ void encode_barrier(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, least, most);
     op->kind = SYNC_BARRIER;
     op->bytes = insn->modifiers[0].length == 3 || insn_has(insn, "aligned"); /* bar is barrier.aligned */
-    op->a = checked(l, insn, first, 'w', 32);
+    op->a = checked(l, insn, first, 'v', 32);
     const struct operand *barrier = &insn->operands[first], *threads = barrier + 1;
     if (barrier->kind == O_INTEGER && barrier->bits >= MAX_BARRIERS)
         insn_fail(l, insn, "a barrier is a number from 0 to %d", MAX_BARRIERS - 1);
     if (insn->operand_count == most) {
-        op->b = checked(l, insn, first + 1, 'w', 32);
+        op->b = checked(l, insn, first + 1, 'v', 32);
         if (threads->kind == O_INTEGER && threads->bits % WARP)
             insn_fail(l, insn, "the threads of a barrier are a multiple of %d", WARP);
     }
@@ -75,7 +75,7 @@ void encode_barrier(struct loader *l, const struct insn *insn, struct op *op) {
 /* ---- within a warp: the member mask's operand goes to imm ---- */
 static void members(struct loader *l, const struct insn *insn, unsigned index, struct op *op) {
     op->kind = SYNC_MASK;
-    op->imm = checked(l, insn, index, 'w', 32);
+    op->imm = checked(l, insn, index, 'v', 32);
 }
 
 void encode_warp_sync(struct loader *l, const struct insn *insn, struct op *op) {
@@ -110,7 +110,7 @@ void encode_match(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 3, 3);
     op->sub = insn_has(insn, "all");
     op->width = wide ? 64 : 32;
-    op->d = output(l, insn, 'w');
+    op->d = output(l, insn, 'v');
     if (insn->operands[0].paired) op->extra = encode_predicate(l, insn, insn->operands[0].paired);
     op->a = checked(l, insn, 1, wide ? 'L' : 'W', op->width);
     members(l, insn, 2, op);
@@ -127,7 +127,7 @@ void encode_redux(struct loader *l, const struct insn *insn, struct op *op) {
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
         if (insn_has(insn, operations[i].name)) op->sub = operations[i].op;
     op->flags |= insn_has(insn, "s32") ? F_SIGNED : 0;
-    const char letter = 'w';
+    const char letter = 'v';
     op->d = output(l, insn, letter);
     op->a = checked(l, insn, 1, letter, 32);
     members(l, insn, 2, op);

@@ -129,7 +129,7 @@ void encode_isspacep(struct loader *l, const struct insn *insn, struct op *op) {
     op->d = encode_predicate(l, insn, &insn->operands[0]);
     const struct operand *from = &insn->operands[1];
     if (from->kind == O_REG && vreg_bits(l, from) == 32) { /* below every window: any such address will do */
-        checked(l, insn, 1, 'w', 32);
+        checked(l, insn, 1, 'v', 32);
         op->a = encode_constant(l, 0, 64);
     } else {
         op->a = checked(l, insn, 1, 'l', 64);
@@ -157,8 +157,8 @@ void encode_bfi(struct loader *l, const struct insn *insn, struct op *op) {
     op->d = checked(l, insn, 0, wide ? 'L' : 'W', bits);
     op->a = checked(l, insn, 1, wide ? 'L' : 'W', bits);
     op->b = checked(l, insn, 2, wide ? 'L' : 'W', bits);
-    op->c = checked(l, insn, 3, 'w', 32);
-    op->extra = encode_extra(l, &(u32){checked(l, insn, 4, 'w', 32)}, 1);
+    op->c = checked(l, insn, 3, 'v', 32);
+    op->extra = encode_extra(l, &(u32){checked(l, insn, 4, 'v', 32)}, 1);
     op->width = (u8)bits;
 }
 

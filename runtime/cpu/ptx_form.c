@@ -104,27 +104,39 @@ static bool special_fits(unsigned special, unsigned bits) {
     return bits == own || (bits == 16 && special <= S_nctaid_w) || (bits == 32 && special == S_gridid);
 }
 
-/* A float constant among bits of another width than its own, or among integers. */
-static bool bits_mismatch(const struct insn *insn, const struct operand *o, unsigned bits) {
-    struct text type = insn->modifiers[insn->modifier_count - 1];
-    static const char *const names[] = {"mov", "selp", "atom", "red",  "not",   "and",  "or",
-                                        "xor", "bfi",  "setp", "shfl", "match", "redux"};
-    bool moves = false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        moves |= text_is(insn->modifiers[0], names[i]);
-    if (!moves) return false;
-    return type.at[0] == 'u' || type.at[0] == 's' ||
-           (type.at[0] == 'b' && !text_is(type, "bf16") && bits != (o->kind == O_F32 ? 32u : 64u));
+/* What is particular about the operands of some instructions. */
+enum trait {
+    TYPED = 1, /* registers and constants suit the type, where others look at their width alone */
+    SINK = 2,  /* the result may be left out */
+    PAIR = 4   /* there are two results, a|b */
+};
+static const struct {
+    const char *name;
+    u8 traits;
+} traits[] = {{"selp", TYPED},        {"slct", TYPED},        {"shr", TYPED}, {"setp", PAIR | SINK},
+              {"match", PAIR | SINK}, {"elect", PAIR | SINK}, {"shfl", PAIR}, {"mbarrier", SINK},
+              {"atom", SINK},         {"lop3", SINK}};
+
+/* match has two results with .all, and mbarrier one that may be left out with arrivals. */
+static bool is_a(const struct insn *insn, enum trait trait) {
+    const struct text name = insn->modifiers[0];
+    if (text_is(name, "match") && !insn_has(insn, "all")) return false;
+    if (text_is(name, "mbarrier") && !insn_has(insn, "arrive") && !insn_has(insn, "arrive_drop")) return false;
+    for (size_t i = 0; i < sizeof traits / sizeof traits[0]; i++)
+        if (text_is(name, traits[i].name)) return (traits[i].traits & trait) != 0;
+    return false;
 }
 
-/* Whose result may be left out: that of a pair, of an atomic, of an arrival. */
-static bool sinks(const struct insn *insn) {
-    static const char *const names[] = {"setp", "atom", "elect", "lop3"};
-    const struct text name = insn->modifiers[0];
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (text_is(name, names[i])) return true;
-    return (text_is(name, "match") && insn_has(insn, "all")) ||
-           (text_is(name, "mbarrier") && (insn_has(insn, "arrive") || insn_has(insn, "arrive_drop")));
+/* The type of the data: the last modifier, of slct that before it. */
+static struct text data_type(const struct insn *insn) {
+    return last_modifier(insn, text_is(insn->modifiers[0], "slct"));
+}
+
+/* Where integers and floats may stand, a float constant is no integer, and among bits has their width. */
+static bool constant_amiss(const struct insn *insn, const struct operand *o, unsigned bits) {
+    struct type type = type_named(data_type(insn));
+    if (type.valid && type.kind == REG_FLOAT) return false;
+    return (type.valid && type.kind == REG_INT) || bits != (o->kind == O_F32 ? 32u : 64u);
 }
 
 /* The registers of a vector have one kind: integers, floats or .f16x2, and bits beside them. One of them is there. */
@@ -149,8 +161,7 @@ static const char *vector_mismatch(const struct loader *l, const struct operand 
  * stands where there are two results. */
 static bool places_fit(const struct loader *l, const struct insn *insn, char *why, size_t capacity) {
     struct text name = insn->modifiers[0];
-    bool pairs = text_is(name, "setp") || text_is(name, "shfl") || text_is(name, "elect") ||
-                 (text_is(name, "match") && insn_has(insn, "all"));
+    bool pairs = is_a(insn, PAIR);
     for (unsigned i = 0; i < insn->operand_count; i++) {
         const struct operand *o = &insn->operands[i];
         bool written = i < insn->outputs, vector = o->kind == O_VECTOR, sink = o->kind == O_DISCARD;
@@ -158,7 +169,7 @@ static bool places_fit(const struct loader *l, const struct insn *insn, char *wh
             snprintf(why, capacity, "operand %u is written and must be a register", i + 1);
             return false;
         }
-        if (written && sink && !sinks(insn)) {
+        if (written && sink && !is_a(insn, SINK)) {
             snprintf(why, capacity, "operand %u: `_` stands for no result of this instruction", i + 1);
             return false;
         }
@@ -185,29 +196,28 @@ static bool places_fit(const struct loader *l, const struct insn *insn, char *wh
     return true;
 }
 
-/* An integer constant where selp and slct move floats. */
-static bool selects_floats(const struct insn *insn, char letter) {
-    bool selp = text_is(insn->modifiers[0], "selp"), slct = text_is(insn->modifiers[0], "slct");
-    return (selp || slct) && (letter == 'W' || letter == 'L') && last_modifier(insn, slct).at[0] == 'f';
+/* An integer constant where floats are moved. */
+static bool moves_floats(const struct insn *insn, char letter) {
+    return is_a(insn, TYPED) && strchr("WL", letter) && type_named(data_type(insn)).kind == REG_FLOAT;
 }
 
 static bool packed_halves(const struct insn *insn, char letter) {
-    struct text type = insn->modifiers[insn->modifier_count - 1];
-    return letter == 'x' && (text_is(type, "f16x2") || text_is(type, "bf16x2"));
+    static const char *const names[] = {"f16x2", "bf16x2", "u16x2", "s16x2"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && letter == 'x'; i++)
+        if (text_is(last_modifier(insn, 0), names[i]) || insn_has(insn, names[i])) return true;
+    return false;
 }
 
 /* What a register of the right width is declared as, where a letter alone does not tell. */
 static bool declared_amiss(const struct insn *insn, struct vreg v, char letter) {
-    static const char *const strict[] = {"selp", "slct", "shr"};
-    if (v.kind == REG_BITS && !v.halves) return false;
-    struct text type = last_modifier(insn, text_is(insn->modifiers[0], "slct"));
+    struct text type = data_type(insn);
     char class = type.at[0];
-    if (v.halves) return strchr("fzv", letter) || text_is(type, "bf16x2");
+    bool typed = is_a(insn, TYPED) && strchr("WLB", letter);
+    if (v.halves) return strchr("fzv", letter) || text_is(type, "bf16x2") || (typed && class == 'f');
+    if (v.kind == REG_BITS) return false;
+    if (letter == 'H' && text_is(type, "bf16")) return true;
     if (packed_halves(insn, letter)) return v.kind == REG_INT;
-    for (size_t i = 0; i < sizeof strict / sizeof strict[0]; i++)
-        if (text_is(insn->modifiers[0], strict[i]) && strchr("WLB", letter))
-            return (v.kind == REG_FLOAT && class != 'b' && class != 'f') || (v.kind == REG_INT && class == 'f');
-    return false;
+    return typed && (v.kind == REG_FLOAT ? class != 'b' && class != 'f' : class == 'f');
 }
 
 /* NULL when the operand suits the letter of a signature, else why not. */
@@ -238,13 +248,12 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
         }
         case O_INTEGER:
             if (letter == 'y' || letter == 'z') return NULL;
-            return (letters[i].integer && !packed_halves(insn, letter) && !selects_floats(insn, letter)) ||
-                           letter == 'p'
+            return (letters[i].integer && !packed_halves(insn, letter) && !moves_floats(insn, letter)) || letter == 'p'
                        ? NULL
                        : want;
         case O_F32:
         case O_F64:
-            if (bits_mismatch(insn, o, letters[i].bits)) return want;
+            if (letters[i].integer && constant_amiss(insn, o, letters[i].bits)) return want;
             return letters[i].floating && letters[i].bits >= 32 ? NULL : want;
         case O_SPECIAL:
             if (letter == 'p' && special_rows[o->special].bits != 1) return want;
