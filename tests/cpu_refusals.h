@@ -108,7 +108,7 @@ static const struct refusal combinations[] = {
     {"st.global.f32 [d], 1;\n", "6: @ constant 1 of the data does not suit .f32"},
     {"st.global.b32 [d], 1.5;\n", "6: @ constant 1 of the data does not suit .b32"},
     {"st.global.b64 [d], 0f3F800000;\n", "6: @ constant 1 of the data does not suit .b64"},
-    {"st.global.v2.f32 [d], {x, 1};\n", "6: @ constant 2 of the data does not suit .f32"},
+    {"st.global.v2.f32 [d], {1, 1};\n", "6: @ constant 1 of the data does not suit .f32"},
     {"mov.b32 r, 1.5;\n", "6: @ operand 2 does not suit the instruction's type: a 32-bit value is expected"},
     {"selp.b64 d, 0f3F800000, d, p;\n",
      "6: @ operand 2 does not suit the instruction's type: a 64-bit value is expected"},

@@ -361,21 +361,23 @@ START_TEST(a_kernel_may_state_its_clusters) {
         const char *directives;
         unsigned cluster; /* of the launch; 0: not said */
         int result;
-        uint32_t want; /* %cluster_nctarank */
-    } rows[] = {{".reqnctapercluster 2, 1, 1", 0, 0, 2},
-                {".reqnctapercluster 4", 4, 0, 4},
+        uint32_t want; /* %cluster_nctarank, and 100 where %is_explicit_cluster */
+    } rows[] = {{".reqnctapercluster 2, 1, 1", 0, 0, 102},
+                {".reqnctapercluster 4", 4, 0, 104},
                 {".reqnctapercluster 2, 1, 1", 4, 912, 0},
                 {".explicitcluster", 0, 912, 0},
-                {".explicitcluster", 2, 0, 2},
-                {".explicitcluster .reqnctapercluster 2", 0, 0, 2},
+                {".explicitcluster", 2, 0, 102},
+                {".explicitcluster .reqnctapercluster 2", 0, 0, 102},
+                {"", 2, 0, 102},
                 {"", 0, 0, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char *text = NULL;
         prepare(fair(1, 4));
         ck_assert_int_ge(asprintf(&text,
                                   PTX_HEAD
-                                  ".visible .entry f(.param .u64 out) %s { .reg .b64 A; .reg .b32 u; "
-                                  "ld.param.u64 A, [out]; mov.u32 u, %%cluster_nctarank; st.global.u32 [A], u; "
+                                  ".visible .entry f(.param .u64 out) %s { .reg .b64 A; .reg .b32 u; .reg .pred p; "
+                                  "ld.param.u64 A, [out]; mov.u32 u, %%cluster_nctarank; mov.pred p, "
+                                  "%%is_explicit_cluster; @p add.u32 u, u, 100; st.global.u32 [A], u; "
                                   "ret; }",
                                   rows[i].directives),
                          0);

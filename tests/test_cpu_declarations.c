@@ -4,6 +4,9 @@
  * ptxas. */
 #include "runtime/cpu/machine.h"
 #include "tests/cpu_declarations.h"
+#include "tests/cpu_functions.h"
+#include "tests/cpu_operands.h"
+#include "tests/cpu_text.h"
 #include "tests/refused.h"
 #include "tests/run_suite.h"
 
@@ -15,6 +18,26 @@ static const struct refusal unsupported[] = {
     {".global .u8 q[1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1];\n",
      "5: more than 15 dimensions are not supported"},
     {".global .u32 q = g;\n", "5: an address initialises 64-bit elements only"},
+    {".func f() { ret; }\n.global .u64 q = f;\n",
+     "6: the address of function `f`: calls through pointers are not supported"},
+    {".global .b64 q = 0x10000000000000000;\n", "5: integer constant beyond 64 bits"}, /* ptxas wraps some, as this */
+    {".global .f64 q = -(0f3F800000);\n", /* ptxas turns the sign of a double with these bits */
+     "5: 0f and its digits are part of no expression: write 0d or decimal"},
+    {".global .b128 q = 1.5;\n", "5: no float initialises 128 bits"}, /* ptxas adds bytes of its own memory */
+    {".extern .shared .b32 a<3>;\n", "5: the range `a<3>` of .extern variables is not supported"},
+    {".global .align 8192 .u32 q;\n", "5: `q` is aligned to 8192 bytes: more than 4096 are not supported"},
+    {".const .align 2147483648 .u32 q;\n", "5: `q` is aligned to 2147483648 bytes: more than 4096 are not supported"},
+    /* ptxas drops those that the entry does not name */
+    {".shared .b8 s[132449], t[132449];\n.entry q() { ret; }\n",
+     "6: shared variables of `q` and its module have 264898 bytes, and 232448 are the most"},
+    {".extern .global .u32 q;\n.visible .const .u32 q = 5;\n",
+     "6: `q` is declared before in another state space: this is not supported"},
+    {".extern .shared .u32 s[];\n.visible .shared .u32 s[4];\n",
+     "6: `s` is dynamic shared memory before: to state a size then is not supported"},
+    {".visible .shared .u32 s[4];\n.extern .shared .align 16 .u32 s[4];\n",
+     "6: `s` is aligned to 4 bytes before: to state more then is not supported"},
+    {".extern .global .u32 q;\n.global .u32 r;\n.extern .const .u32 s;\n",
+     "5: `q` is defined in another module: linking is not supported"},
     {".extern .global .u32 q;\n", "5: `q` is defined in another module: linking is not supported"},
     {".global .texref q;\n", "5: a type is expected before `.texref`"},
     {".entry q() { .reg .v2 .u32 a; }\n",
@@ -33,8 +56,23 @@ START_TEST(a_malformed_declaration_is_refused_with_line_and_reason) {
 }
 END_TEST
 
+START_TEST(malformed_text_is_refused_with_line_and_reason) {
+    refused(HEAD G, &malformed_text[_i], "");
+}
+END_TEST
+
+START_TEST(a_malformed_function_or_call_is_refused_with_line_and_reason) {
+    refused(HEAD G, &malformed_functions[_i], "");
+}
+END_TEST
+
+START_TEST(malformed_operands_are_refused_with_line_and_reason) {
+    refused(HEAD G OPERANDS, &malformed_operands[_i], OPERANDS_END);
+}
+END_TEST
+
 static struct ptx_module *load(const char *declaration) {
-    char text[1024], message[1024] = "";
+    char text[2048], message[1024] = "";
     snprintf(text, sizeof text, HEAD G "%s\n.visible .entry last() { ret; }\n", declaration);
     struct ptx_module *module = ptx_load(text, NULL, message, sizeof message);
     ck_assert_msg(module != NULL, "%s", message);
@@ -42,12 +80,33 @@ static struct ptx_module *load(const char *declaration) {
 }
 
 /* A body that nobody calls leaves nothing behind: the last function is the entry, and it runs alone. */
-START_TEST(a_declaration_that_the_assembler_takes_is_taken) {
-    struct ptx_module *module = load(taken[_i]);
+static void is_taken(const char *text) {
+    struct ptx_module *module = load(text);
     unsigned count = ptx_function_count(module);
     ck_assert_uint_ge(count, 1);
     ck_assert_str_eq(ptx_function_at(module, count - 1)->name, "last");
     ptx_free(module);
+}
+
+START_TEST(a_declaration_that_the_assembler_takes_is_taken) {
+    is_taken(taken[_i]);
+}
+END_TEST
+
+START_TEST(text_that_the_assembler_takes_is_taken) {
+    is_taken(taken_text[_i]);
+}
+END_TEST
+
+START_TEST(operands_that_the_assembler_takes_are_taken) {
+    char text[1600];
+    snprintf(text, sizeof text, OPERANDS "%s" OPERANDS_END, taken_operands[_i]);
+    is_taken(text);
+}
+END_TEST
+
+START_TEST(a_function_that_the_assembler_takes_is_taken) {
+    is_taken(taken_functions[_i]);
 }
 END_TEST
 
@@ -56,10 +115,18 @@ START_TEST(initial_values_are_the_bytes_that_the_assembler_makes) {
     ck_assert_uint_eq(ptx_variable_count(module), 2);
     const struct ptx_variable *variable = ptx_variable_at(module, 1);
     char hex[2 * 64 + 1] = "";
-    ck_assert_uint_lt(variable->bytes, 64);
+    ck_assert_uint_le(variable->bytes, 64);
     for (unsigned i = 0; i < variable->bytes; i++)
         snprintf(hex + (size_t)2 * i, 3, "%02x", i < variable->initial_bytes ? variable->initial[i] : 0);
     ck_assert_str_eq(hex, initial[_i].bytes);
+    ptx_free(module);
+}
+END_TEST
+
+/* ptxas says that it ignores .extern there, and has the bytes in its section .nv.shared. */
+START_TEST(external_shared_memory_with_a_size_is_static) {
+    struct ptx_module *module = load(".extern .shared .b8 s[6];\n.extern .shared .b8 s[];\n.extern .shared .u32 t;\n");
+    ck_assert_uint_eq(ptx_function_at(module, 0)->static_shared, 12);
     ptx_free(module);
 }
 END_TEST
@@ -89,7 +156,7 @@ START_TEST(names_have_any_length) {
 }
 END_TEST
 
-/* A variable within a function is one more of the module, once a call, and none for reading it alone. */
+/* A variable within a function is one more of the module, and none for reading it alone. */
 START_TEST(a_function_that_nobody_calls_leaves_no_variable) {
     struct ptx_module *module =
         load(".func q() { .global .u32 inner = 5; .const .b8 c[60000]; ret; }\n.const .b8 d[60000];");
@@ -104,11 +171,23 @@ int main(void) {
     TCase *tcase = tcase_create("PTX");
     tcase_add_loop_test(tcase, a_malformed_declaration_is_refused_with_line_and_reason, 0,
                         sizeof malformed / sizeof *malformed);
+    tcase_add_loop_test(tcase, malformed_text_is_refused_with_line_and_reason, 0,
+                        sizeof malformed_text / sizeof *malformed_text);
+    tcase_add_loop_test(tcase, text_that_the_assembler_takes_is_taken, 0, sizeof taken_text / sizeof *taken_text);
     tcase_add_loop_test(tcase, what_is_not_supported_is_named, 0, sizeof unsupported / sizeof *unsupported);
+    tcase_add_loop_test(tcase, a_malformed_function_or_call_is_refused_with_line_and_reason, 0,
+                        sizeof malformed_functions / sizeof *malformed_functions);
+    tcase_add_loop_test(tcase, malformed_operands_are_refused_with_line_and_reason, 0,
+                        sizeof malformed_operands / sizeof *malformed_operands);
+    tcase_add_loop_test(tcase, operands_that_the_assembler_takes_are_taken, 0,
+                        sizeof taken_operands / sizeof *taken_operands);
+    tcase_add_loop_test(tcase, a_function_that_the_assembler_takes_is_taken, 0,
+                        sizeof taken_functions / sizeof *taken_functions);
     tcase_add_loop_test(tcase, a_declaration_that_the_assembler_takes_is_taken, 0, sizeof taken / sizeof *taken);
     tcase_add_loop_test(tcase, initial_values_are_the_bytes_that_the_assembler_makes, 0,
                         sizeof initial / sizeof *initial);
     tcase_add_test(tcase, names_have_any_length);
+    tcase_add_test(tcase, external_shared_memory_with_a_size_is_static);
     tcase_add_test(tcase, old_lines_of_debug_information_are_passed_over);
     tcase_add_test(tcase, a_function_that_nobody_calls_leaves_no_variable);
     suite_add_tcase(suite, tcase);

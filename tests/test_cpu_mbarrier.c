@@ -223,7 +223,6 @@ static const struct outcome refusals[] = {
     {"mbarrier.arrive.acquire.cta.shared.b64 A, [bars];", "is not supported in this form", 0},
     {"mbarrier.test_wait.shared.b64 q, [bars], 0, 10;", "3 operands are expected, not 4", 0},
     {"mbarrier.arrive.shared.b64 u, [bars];", "a 64-bit integer is expected", 0},
-    {"mbarrier.arrive.b64 A, [bars];", "`bars` is not at a generic address", 0},
     {"mbarrier.test_wait.parity.shared.b64 q, [bars], A;", "a 32-bit integer is expected", 0},
     {"setmaxnreg.inc.sync.aligned.u32 20;", "from 24 to 256, a multiple of 8", 0},
     {"cp.async.mbarrier.arrive.noinc.shared::cluster.b64 [bars];", "is not supported in this form", 0},

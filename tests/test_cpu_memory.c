@@ -44,6 +44,51 @@ START_TEST(loads_and_stores_use_the_low_part_of_wider_registers) {
 }
 END_TEST
 
+/* A name says where it lies, and an element of an array is its address. */
+START_TEST(generic_accesses_to_names_go_where_those_lie) {
+    machine_with(fair(1, 1));
+    for (uint32_t i = 0; i < 32; i++)
+        in[i].a = i;
+    evaluate(".shared .align 16 .b32 s[64]; .local .b32 l[2]; .shared .b16 n[3]; mov.u32 f, s; shl.b32 g, thread, 2; "
+             "add.u32 f, f, g; "
+             "st.shared.u32 [f], a; st.u32 [l], a; st.release.gpu.u32 [l+4], 7; bar.sync 0; ld.u32 d, [s+12]; ld.u32 "
+             "e, l[1]; "
+             "ld.acquire.gpu.u32 f, [l]; mad.lo.u32 d, d, 100, f; ld.shared.u32 f, s[5]; mad.lo.u32 d, d, 100, f; "
+             "bar.sync 0; "
+             "atom.add.u32 f, [s], 1; bar.sync 0; ld.u32 f, s[0]; mad.lo.u32 e, e, 100, f; mov.u32 f, n[2]; mov.u32 g, "
+             "n; sub.u32 f, f, g; "
+             "mad.lo.u32 e, e, 100, f;",
+             'w', in, out, 32);
+    for (uint32_t i = 0; i < 32; i++) {
+        ck_assert_uint_eq(out[i].d, (3 * 100 + i) * 100 + 5);
+        ck_assert_uint_eq(out[i].e, (7 * 100 + 32) * 100 + 4);
+    }
+    evaluate(".shared .align 16 .b32 s[64]; mov.u32 f, s; shl.b32 g, thread, 2; add.u32 f, f, g; st.shared.u32 [f], a; "
+             "bar.sync 0; ldmatrix.sync.aligned.m8n8.x1.b16 {d}, [s];",
+             'w', in, out, 32);
+    for (uint32_t i = 0; i < 32; i++) /* each of eight rows is the first */
+        ck_assert_uint_eq(out[i].d, i % 4);
+}
+END_TEST
+
+START_TEST(parts_of_special_registers_and_predicates_are_read) {
+    machine_with(fair(1, 1));
+    evaluate(
+        ".reg .b32 k<4>; mov.v4.u32 {k0, k1, k2, k3}, %tid; mad.lo.u32 d, k1, 10, k0; mad.lo.u32 d, k2, 10, d; "
+        "mad.lo.u32 d, "
+        "k3, 10, d; mov.v4.u32 {_, k1, _, e}, %ntid; mad.lo.u32 d, k1, 1000, d; mov.u32 k0, %ctaid.w; add.u32 e, e, "
+        "k0; "
+        "mov.u32 k0, 5; setp.eq.u32 p, thread, 0; @p mov.v4.u32 {k0, _, _, _}, %nctaid; mad.lo.u32 e, k0, 10, e; "
+        "mov.pred p, %is_explicit_cluster; @p add.u32 e, e, 1; mov.pred p, !%is_explicit_cluster; @p add.u32 e, e, 2; "
+        "isspacep.global p, d; @p add.u32 e, e, 100; isspacep.shared p, d; @p add.u32 e, e, 200;",
+        'w', in, out, 8);
+    for (uint32_t i = 0; i < 8; i++) {
+        ck_assert_uint_eq(out[i].d, i + 1000);
+        ck_assert_uint_eq(out[i].e, (i == 0 ? 10 : 50) + 2 + 100);
+    }
+}
+END_TEST
+
 START_TEST(local_memory_is_each_threads_own) {
     machine_with(fair(1, 1));
     numbered();
@@ -80,7 +125,9 @@ END_TEST
 START_TEST(module_variables_have_their_initial_values) {
     static const char ptx[] = PTX_HEAD
         ".global .align 8 .u32 table[6] = {1, 0x10, -1, 0b11};\n.const .f32 half[] = {0.5, 0f3F800000, -2.0};\n"
-        ".global .u64 where = table + 4;\n.global .align 2 .b8 raw[4] = {1, 2, 3, 4};\n"
+        ".global .u64 where = table + 4;\n.global .align 8 .u8 bytes[8] = {0xff(table+4), 0xff00(table+4), "
+        "0xff0000(table+4), 0xff000000(table+4), 0xff00000000(table+4), 0xff0000000000(table+4), "
+        "0xff000000000000(table+4), 0xff00000000000000(table+4)};\n.global .align 2 .b8 raw[4] = {1, 2, 3, 4};\n"
         ".visible .entry f(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) { .reg .b32 t, u; .reg .b64 "
         "A, B; .reg .f32 x;\n"
         "ld.param.u64 A, [out]; ld.global.u32 t, [table+8]; st.global.u32 [A], t; ld.global.u64 B, [where]; "
@@ -88,7 +135,8 @@ START_TEST(module_variables_have_their_initial_values) {
         "st.global.u32 [A+4], t; ld.const.f32 x, [half+8]; st.global.f32 [A+8], x; mov.u64 B, raw; ld.global.u32 t, "
         "[B]; st.global.u32 [A+12], t;\n"
         "ld.global.u32 t, [table+12]; ld.global.u32 u, [table+20]; st.global.v2.u32 [A+16], {t, u}; mov.u64 B, half; "
-        "ld.f32 x, [B]; st.global.f32 [A+24], x; ret; }\n";
+        "ld.f32 x, [B]; st.global.f32 [A+24], x; ld.global.u64 B, [bytes]; ld.global.u32 t, [B]; st.global.u32 [A+28], "
+        "t; ret; }\n";
     machine_with(fair(2, 1));
     for (int device = 0; device < 2; device++) {
         on(device);
@@ -97,7 +145,42 @@ START_TEST(module_variables_have_their_initial_values) {
         OK(cpu_ctx_synchronize());
         ck_assert(word_at(at) == 0xFFFFFFFF && word_at(at + 4) == 16 && word_at(at + 8) == 0xC0000000 &&
                   word_at(at + 12) == 0x04030201);
-        ck_assert(word_at(at + 16) == 3 && word_at(at + 20) == 0 && word_at(at + 24) == 0x3F000000);
+        ck_assert(word_at(at + 16) == 3 && word_at(at + 20) == 0 && word_at(at + 24) == 0x3F000000 &&
+                  word_at(at + 28) == 16);
+    }
+}
+END_TEST
+
+/* Each call finds what the one before it left, in shared memory of the CTA and in global memory of the module; names of
+ * a range, with zeros before their numbers or without. */
+START_TEST(variables_of_a_function_are_there_once) {
+    static const char ptx[] = PTX_HEAD
+        ".func (.param .u32 y) g(.param .u32 x) { .global .u32 count = 5; .shared .u32 s<2>; .reg .u32 r<3>; .reg "
+        ".pred "
+        "r;\n"
+        "ld.param.u32 r1, [x]; setp.eq.u32 r, r1, 0; @r st.shared.u32 [s1], 7; ld.shared.u32 r2, [s01];\n"
+        "ld.global.u32 r0, [count]; add.u32 r00, r000, r02; st.global.u32 [count], r0; st.param.u32 [y], r0; ret; }\n"
+        ".func use(.param .u64 out) { .param .u32 a<2>, b<2>; .reg .u32 r; .reg .u64 A; ld.param.u64 A, [out];\n"
+        "st.param.u32 [a0], 0; st.param.u32 [a1], 1; call (b0), g, (a0); call (b1), g, (a1);\n"
+        "ld.param.u32 r, [b0]; st.global.u32 [A], r; ld.param.u32 r, [b1]; st.global.u32 [A+4], r; ret; }\n"
+        ".visible .entry f(.param .u64 out) { .param .u64 o; .reg .u64 A; ld.param.u64 A, [out]; st.param.u64 [o], A; "
+        "call use, (o); ret; }\n"
+        ".visible .entry h(.param .u64 out) { .param .u64 o; .reg .u64 A; ld.param.u64 A, [out]; st.param.u64 [o], A; "
+        "call use, (o); ret; }\n";
+    machine_with(fair(1, 1));
+    cu_ptr at = words(4, 9);
+    cu_library library = library_of_text(ptx);
+    cu_kernel kernel;
+    cu_function function;
+    void *parameters[] = {&at};
+    for (unsigned i = 0; i < 2; i++) {
+        OK(cpu_library_get_kernel(&kernel, library, i ? "h" : "f"));
+        OK(cpu_kernel_get_function(&function, kernel));
+        OK(cpu_func_load(function));
+        OK(launch_with(function, 1, 1, 1, NULL, false, parameters));
+        OK(cpu_ctx_synchronize());
+        ck_assert_uint_eq(word_at(at), 12 + 14 * i);
+        ck_assert_uint_eq(word_at(at + 4), 19 + 14 * i);
     }
 }
 END_TEST
@@ -259,9 +342,12 @@ int main(void) {
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, loads_extend_as_their_type_says);
     tcase_add_test(tcase, loads_and_stores_use_the_low_part_of_wider_registers);
+    tcase_add_test(tcase, generic_accesses_to_names_go_where_those_lie);
+    tcase_add_test(tcase, parts_of_special_registers_and_predicates_are_read);
     tcase_add_test(tcase, local_memory_is_each_threads_own);
     tcase_add_test(tcase, shared_memory_holds_static_and_dynamic_arrays);
     tcase_add_test(tcase, module_variables_have_their_initial_values);
+    tcase_add_test(tcase, variables_of_a_function_are_there_once);
     tcase_add_loop_test(tcase, atomics_leave_what_any_order_leaves, 0, 15);
     tcase_add_test(tcase, f32_atomics_flush_in_global_memory_only);
     tcase_add_test(tcase, multicast_stores_and_fences_are_accepted);

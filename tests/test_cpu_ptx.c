@@ -69,14 +69,14 @@ START_TEST(modules_refuse_what_cannot_be_run) {
         {PTX_HEAD ".func g(.param .b64 a) { ret; }\n.entry f() { .param .b32 p; call g, (p); }", "has 8 bytes, not 4"},
         {PTX_HEAD ".func g(.param .b64 a) { ret; }\n.entry f() { call g; }", "`g` has 1 argument, not 0"},
         {PTX_HEAD ".func g() { ret; }\n.entry f() { .reg .b64 a; mov.u64 a, g; }", "calls through pointers"},
-        {PTX_HEAD ".func g() { ret; }\n.entry f() { .reg .b64 a; call a; }", "function `a` has no body"},
+        {PTX_HEAD ".func g() { ret; }\n.entry f() { .reg .b64 a; call a; }", "`a` is no device function here"},
         {PTX_HEAD ".extern .global .u32 elsewhere;\n", "defined in another module"},
         {PTX_HEAD ".visible .entry f() { ret; ", "`}` is missing at the end"},
         {PTX_HEAD ".global .u32 v[2] = {1, 2, 3};\n", "more initialisers"},
         {PTX_HEAD "add.u32;\n", "a directive is expected"},
         {PTX_HEAD ".visible .entry f(.param .b8 big[40000]) { ret; }", "more than 32764"},
         {PTX_HEAD ".visible .entry f() { .shared .b8 s[99999999]; ret; }", "more than 16 MiB"},
-        {PTX_HEAD ".visible .entry f() { .reg .b32 r<9999999>; ret; }", "registers in `r`"},
+        {PTX_HEAD ".visible .entry f() { .reg .b32 r<9999999>; ret; }", "names in `r<...>`"},
     };
     char message[1000] = "";
     ck_assert_ptr_null(ptx_load(rows[_i].text, NULL, message, sizeof message));
@@ -92,7 +92,8 @@ START_TEST(entries_tell_their_parameters_shared_memory_and_limits) {
         ".b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
         ".section .debug_str { .b8 1, 2 info: .b8 120 }\n"
         ".weak .entry first(.param .u8 x, .param .align 16 .b8 block[40], .param .u64 .ptr .global .align 8 "
-        "pointer)\n.maxntid 128, 2, 1\n.minnctapersm 2\n{\n.loc 1 3 4, function_name x, inlined_at 1 2 3\n"
+        "pointer)\n.maxntid 128, 2, 1\n.minnctapersm 2\n{\n.loc 1 2 3 .loc 1 3 4, function_name info, inlined_at 1 2 "
+        "3\n"
         ".pragma \"nounroll\";\n.shared .align 8 .b8 s[20]; .local .align 4 .b8 l[12]; ret; }\n"
         ".entry second .reqntid 64 { .shared .f64 d; exit; }\n";
     char message[1000] = "";
@@ -122,6 +123,59 @@ START_TEST(inner_scopes_redeclare_registers_and_labels) {
              'w', in, out, 32);
     for (uint32_t i = 0; i < 32; i++)
         ck_assert(out[i].d == 10 && out[i].e == 50 + i);
+}
+END_TEST
+
+/* A name in an inner scope is the inner scope's, be it declared alone or in a range. */
+START_TEST(an_inner_range_hides_an_outer_name) {
+    static struct snippet_in in[1];
+    static struct snippet_out out[1];
+    machine_with(fair(1, 1));
+    evaluate(".reg .b32 k1, k<1>; mov.u32 k1, 1; { .reg .b32 k<2>; mov.u32 k1, 2; mov.u32 d, k1; } mov.u32 e, k1;", 'w',
+             in, out, 1);
+    ck_assert(out[0].d == 2 && out[0].e == 1);
+    evaluate(".reg .b32 k<13>; mov.u32 k12, 1; { .reg .b32 k<14>; mov.u32 k12, 2; mov.u32 d, k12; } mov.u32 e, k12;",
+             'w', in, out, 1);
+    ck_assert(out[0].d == 2 && out[0].e == 1);
+}
+END_TEST
+
+/* Registers and constants are passed as .param variables are, results go into registers, and a guard is one for all. */
+START_TEST(registers_and_constants_are_passed) {
+    static const char text[] = PTX_HEAD
+        ".func (.param .b32 r) f(.param .u32 a, .param .b8 b, .param .b16 c) { .reg .b32 x, y; .reg .b16 h; "
+        "ld.param.u32 x, "
+        "[a]; ld.param.s8 y, [b]; mad.lo.u32 x, x, 100, y; ld.param.b16 h, [c]; cvt.u32.u16 y, h; add.u32 x, x, y; "
+        "st.param.b32 [r], x; ret; }\n"
+        ".func (.param .f64 r) g(.param .f32 a, .param .f64 b) { .reg .f32 x; .reg .f64 y, z; ld.param.f32 x, [a]; "
+        "ld.param.f64 y, [b]; cvt.f64.f32 z, x; add.f64 y, y, z; st.param.f64 [r], y; ret; }\n"
+        ".func (.param .b32 r) h(.param .b32 n, .param .align 4 .b8 more[]) { .reg .b32 x, y; ld.param.b32 x, [n]; "
+        "ld.param.b32 y, [more+4]; add.u32 x, x, y; st.param.b32 [r], x; ret; }\n"
+        ".visible .entry k(.param .u64 to) { .reg .b64 d, e; .reg .b32 t, u, v, w; .reg .b16 m; .reg .pred p; .param "
+        ".b32 q; "
+        ".param .align 4 .b32 two[2]; ld.param.u64 d, [to]; mov.u32 t, %tid.x; mul.wide.u32 e, t, 24; add.u64 d, d, e; "
+        "mov.b16 m, 7; mov.u32 u, 55; setp.eq.u32 p, t, 1; call (u), f, (t, -1, m); @p call (v), f, (5, 2, 0xFFFF); "
+        "@!p mov.u32 v, 9; st.param.b32 [q], 3; call (_), f, (q, 0, m); call (w), f, (q, 300, m); "
+        "call (e), g, (1.5, 2.25); st.param.b32 [two+4], 40; call (t), h, (t, two); "
+        "st.global.u32 [d], u; st.global.u32 [d+4], v; st.global.u32 [d+8], w; st.global.u32 [d+12], t; "
+        "st.global.u64 [d+16], e; ret; }\n";
+    struct {
+        uint32_t u, v, w, t;
+        double e;
+    } out[2];
+    machine_with(fair(1, 1));
+    cu_ptr to = 0;
+    OK(cpu_mem_alloc(&to, sizeof out));
+    launch(function_of_text(text, "k"), 1, 2, NULL, false, to, 0, 0, 0);
+    OK(cpu_copy_to_host(out, to, sizeof out));
+    OK(cpu_mem_free(to));
+    for (uint32_t i = 0; i < 2; i++) {
+        ck_assert_uint_eq(out[i].u, i * 100 - 1 + 7);
+        ck_assert_uint_eq(out[i].v, i == 1 ? 502 + 0xFFFF : 9);
+        ck_assert_uint_eq(out[i].w, 300 + 44 + 7); /* 300 in eight bits is 44 */
+        ck_assert_uint_eq(out[i].t, i + 40);
+        ck_assert(out[i].e == 3.75);
+    }
 }
 END_TEST
 
@@ -241,6 +295,8 @@ int main(void) {
     tcase_add_loop_test(tcase, modules_refuse_what_cannot_be_run, 0, 9);
     tcase_add_test(tcase, entries_tell_their_parameters_shared_memory_and_limits);
     tcase_add_test(tcase, inner_scopes_redeclare_registers_and_labels);
+    tcase_add_test(tcase, an_inner_range_hides_an_outer_name);
+    tcase_add_test(tcase, registers_and_constants_are_passed);
     tcase_add_test(tcase, constants_are_expressions_in_every_base);
     tcase_add_test(tcase, thousands_of_registers_share_few_slots);
     tcase_add_test(tcase, registers_that_live_through_loops_keep_their_values);

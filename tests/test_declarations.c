@@ -3,6 +3,9 @@
  * .nv.global.init. */
 #include "tests/building.h"
 #include "tests/cpu_declarations.h"
+#include "tests/cpu_functions.h"
+#include "tests/cpu_operands.h"
+#include "tests/cpu_text.h"
 #include "tests/run_suite.h"
 
 #include <check.h>
@@ -21,23 +24,68 @@ static char *assembled(const char *declaration, const char *name, size_t *length
     return try_cubin(text, "sm_90a", length, says);
 }
 
-START_TEST(the_assembler_refuses_what_is_refused) {
+static void assembler_refuses(const char *text) {
     if (!have_ptxas()) return;
     size_t length;
-    char *says = NULL, *cubin = assembled(malformed[_i].text, "g", &length, &says);
-    ck_assert_msg(cubin == NULL, "ptxas takes: %s", malformed[_i].text);
-    ck_assert_msg(strstr(says, "error") || strstr(says, "fatal"), "%s: %s", malformed[_i].text, says);
+    char *says = NULL, *cubin = assembled(text, "g", &length, &says);
+    ck_assert_msg(cubin == NULL, "ptxas takes: %s", text);
+    ck_assert_msg(strstr(says, "error") || strstr(says, "fatal"), "%s: %s", text, says);
     free(says);
+}
+
+static void assembler_takes(const char *text) {
+    if (!have_ptxas()) return;
+    size_t length;
+    char *says = NULL, *cubin = assembled(text, "g", &length, &says);
+    ck_assert_msg(cubin != NULL, "ptxas refuses: %s\n%s", text, says);
+    free(says);
+    free(cubin);
+}
+
+START_TEST(the_assembler_refuses_what_is_refused) {
+    assembler_refuses(malformed[_i].text);
+}
+END_TEST
+
+START_TEST(the_assembler_refuses_functions_that_are_refused) {
+    assembler_refuses(malformed_functions[_i].text);
+}
+END_TEST
+
+/* An instruction among its operands. */
+static const char *within(const char *instruction) {
+    static char text[1600];
+    snprintf(text, sizeof text, OPERANDS "%s" OPERANDS_END, instruction);
+    return text;
+}
+
+START_TEST(the_assembler_refuses_operands_that_are_refused) {
+    assembler_refuses(within(malformed_operands[_i].text));
+}
+END_TEST
+
+START_TEST(the_assembler_takes_operands_that_are_taken) {
+    assembler_takes(within(taken_operands[_i]));
+}
+END_TEST
+
+START_TEST(the_assembler_refuses_text_that_is_refused) {
+    assembler_refuses(malformed_text[_i].text);
 }
 END_TEST
 
 START_TEST(the_assembler_takes_what_is_taken) {
-    if (!have_ptxas()) return;
-    size_t length;
-    char *says = NULL, *cubin = assembled(taken[_i], "g", &length, &says);
-    ck_assert_msg(cubin != NULL, "ptxas refuses: %s\n%s", taken[_i], says);
-    free(says);
-    free(cubin);
+    assembler_takes(taken[_i]);
+}
+END_TEST
+
+START_TEST(the_assembler_takes_functions_that_are_taken) {
+    assembler_takes(taken_functions[_i]);
+}
+END_TEST
+
+START_TEST(the_assembler_takes_text_that_is_taken) {
+    assembler_takes(taken_text[_i]);
 }
 END_TEST
 
@@ -74,7 +122,18 @@ int main(void) {
     Suite *suite = suite_create("declarations");
     TCase *tcase = tcase_create("ptxas");
     tcase_add_loop_test(tcase, the_assembler_refuses_what_is_refused, 0, sizeof malformed / sizeof *malformed);
+    tcase_add_loop_test(tcase, the_assembler_refuses_text_that_is_refused, 0,
+                        sizeof malformed_text / sizeof *malformed_text);
+    tcase_add_loop_test(tcase, the_assembler_takes_text_that_is_taken, 0, sizeof taken_text / sizeof *taken_text);
+    tcase_add_loop_test(tcase, the_assembler_refuses_functions_that_are_refused, 0,
+                        sizeof malformed_functions / sizeof *malformed_functions);
+    tcase_add_loop_test(tcase, the_assembler_refuses_operands_that_are_refused, 0,
+                        sizeof malformed_operands / sizeof *malformed_operands);
+    tcase_add_loop_test(tcase, the_assembler_takes_operands_that_are_taken, 0,
+                        sizeof taken_operands / sizeof *taken_operands);
     tcase_add_loop_test(tcase, the_assembler_takes_what_is_taken, 0, sizeof taken / sizeof *taken);
+    tcase_add_loop_test(tcase, the_assembler_takes_functions_that_are_taken, 0,
+                        sizeof taken_functions / sizeof *taken_functions);
     tcase_add_loop_test(tcase, initial_values_are_what_the_assembler_makes_of_them, 0,
                         sizeof initial / sizeof *initial);
     suite_add_tcase(suite, tcase);

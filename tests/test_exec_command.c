@@ -215,7 +215,7 @@ START_TEST(a_byte_that_no_text_has_is_said_with_its_line) {
     sh("(cat k.ptx; printf '\\001') >one.ptx; $dcpk exec one.ptx --entry nothing");
     expect_failure(1, "byte 1 of it");
     sh("(cat k.ptx; printf '// \\303\\251\\t\\r\\n') >letters.ptx; $dcpk exec letters.ptx --entry nothing");
-    expect_code(0); /* a comment may have any letters */
+    expect_failure(1, "byte 0xC3 is not PTX: only ASCII is");
 }
 END_TEST
 

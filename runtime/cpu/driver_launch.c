@@ -12,6 +12,7 @@ enum { EXTRA_END = 0, EXTRA_BUFFER = 1, EXTRA_BYTES = 2 };
 
 struct wishes {          /* of the launch attributes */
     unsigned cluster[3]; /* 0,0,0: not said */
+    bool explicit_cluster;
     bool programmatic;
     int priority;
 };
@@ -61,6 +62,7 @@ static cu_result check_shape(const struct function *function, const cu_launch_co
 /* What the kernel states and what the launch says must agree; a cluster of one where neither does. */
 static cu_result settle_cluster(const struct ptx_function *code, struct wishes *wishes) {
     bool said = wishes->cluster[0] || wishes->cluster[1] || wishes->cluster[2], stated = code->reqcluster[0] != 0;
+    wishes->explicit_cluster = said || stated;
     if (said && stated)
         return memcmp(wishes->cluster, code->reqcluster, sizeof wishes->cluster) ? R_CUDA_ERROR_INVALID_CLUSTER_SIZE
                                                                                  : R_CUDA_SUCCESS;
@@ -139,6 +141,7 @@ static struct launch *make_launch(struct call *call, const struct function *func
     memcpy(launch->grid.dim, c->grid, sizeof launch->grid.dim);
     memcpy(launch->grid.block, c->block, sizeof launch->grid.block);
     memcpy(launch->grid.cluster, wishes->cluster, sizeof launch->grid.cluster);
+    launch->grid.explicit_cluster = wishes->explicit_cluster;
     launch->grid.world_data = launch;
     launch->threads = c->block[0] * c->block[1] * c->block[2];
     launch->warps = (launch->threads + WARP - 1) / WARP;

@@ -242,7 +242,7 @@ cu_result cpu_library_get_kernel(cu_kernel *kernel, cu_library handle, const cha
 static void write_pointers(const struct ptx_variable *variable, uint8_t *at, const uint64_t *addresses) {
     for (unsigned p = 0; p < variable->pointer_count; p++) {
         const struct ptx_pointer *pointer = &variable->pointers[p];
-        uint64_t value = addresses[pointer->variable] + (uint64_t)pointer->addend;
+        uint64_t value = (addresses[pointer->variable] + (uint64_t)pointer->addend) >> pointer->shift;
         memcpy(at + pointer->offset, &value, pointer->bytes < 8 ? pointer->bytes : 8);
     }
 }

@@ -62,10 +62,10 @@ void ptx_free(struct ptx_module *module);
 unsigned ptx_function_count(const struct ptx_module *module);
 struct ptx_function *ptx_function_at(struct ptx_module *module, unsigned index);
 /* Module-scope .global/.const variables, in order of declaration. The world half allocates each on every device that
- * loads the module, copies initial (NULL: zeroes) into it, then writes the pointers: at offset, the 64-bit (or bytes
- * wide) address of variable + addend. Their addresses reach the exec half through grid.variables. */
+ * loads the module, copies initial (NULL: zeroes) into it, then writes the pointers: at offset, so many bytes of the
+ * address of variable + addend, from bit `shift` on. Their addresses reach the exec half through grid.variables. */
 struct ptx_pointer {
-    unsigned offset, bytes, variable;
+    unsigned offset, bytes, variable, shift;
     int64_t addend;
 };
 struct ptx_variable {
@@ -89,6 +89,7 @@ struct grid { /* owned by the world half */
     const struct ptx_function *fn;
     struct device *device;
     unsigned dim[3], block[3], cluster[3];
+    bool explicit_cluster; /* the launch or the kernel says how large clusters are */
     unsigned dynamic_shared;
     unsigned registers; /* a thread, as launched; 0: not known */
     uint8_t *params;    /* fn->param_bytes */

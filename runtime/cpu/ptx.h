@@ -47,26 +47,33 @@ struct vreg {
 };
 
 enum symbol_kind { SYMBOL_REGS, SYMBOL_VARIABLE, SYMBOL_LABEL, SYMBOL_TARGETS, SYMBOL_FUNCTION };
+/* Whether a .param variable is one of a call: the caller's, or what a function takes or gives. It is in local memory.
+ */
+enum passing { PASSING_NONE, PASSING_ACTUAL, PASSING_ARGUMENT, PASSING_RESULT };
+struct type {
+    u8 kind, bits;
+    bool valid, is_unsigned;
+};
 struct variable {
-    struct text name;
+    struct text name, type_name;
+    struct type type; /* of an element */
     enum space space;
     u64 bytes;
     unsigned align, element;
-    u64 offset;     /* shared, local, param: in its window; global, const: unused */
-    unsigned index; /* global, const: index among the module's */
-    bool external;
-    bool passed; /* a .param variable of a call: in local memory */
-};
-struct type {
-    u8 kind, bits;
-    bool valid;
+    u64 offset;           /* shared, local, param: in its window; global, const: unused */
+    unsigned index;       /* global, const: index among the module's */
+    bool external, array; /* external: dynamic shared memory */
+    bool open;            /* the last argument of a function: an array of any size */
+    enum passing passing;
+    u8 linkage; /* enum linkage: LINKAGE_EXTERN until it is defined */
+    const struct dimensions *size;
 };
 /* How many elements a variable has in each dimension; a vector's are the last. */
 enum { MAX_DIMENSIONS = 15 };
 struct dimensions {
     u64 at[MAX_DIMENSIONS + 1];
     unsigned count;
-    bool open, vector, half; /* the first has no bound; the last is a vector; elements are .f16 */
+    bool open, vector, half; /* the first has no bound; the last is a vector; elements are .f16 or .f16x2 */
     struct type type;        /* of an element */
 };
 /* The bytes of an initialiser so far, and the addresses in it. */
@@ -75,6 +82,13 @@ struct filling {
     u64 capacity, at;
     struct ptx_pointer *pointers;
     u32 pointer_count, pointer_capacity;
+};
+/* Variables that are declared in a function's body: where, for which entry (NULL: the module), and their places. */
+struct placed {
+    const struct placed *next;
+    const char *at;
+    const struct function *function;
+    const struct variable *variables;
 };
 struct label {
     struct text name;
@@ -94,8 +108,9 @@ struct symbol {
     const struct name_scope *scope;
     struct text name;
     enum symbol_kind kind;
-    bool range;       /* SYMBOL_REGS: name<count> */
-    u32 first, count; /* vregs */
+    bool range;             /* name<count>, of registers or variables: its name alone stands for nothing */
+    u32 first, count;       /* SYMBOL_REGS: vregs; count: of a range */
+    struct symbol *members; /* of a range of variables */
     struct variable *variable;
     struct label *label;
     struct label_list *targets;
@@ -104,6 +119,7 @@ struct name_scope {
     struct name_scope *outer;
     struct symbol *symbols;
     struct label *pending;
+    u32 depth;
     bool hidden; /* of a caller, while its callee is read */
 };
 
@@ -125,6 +141,7 @@ enum operand_kind {
     O_VECTOR,
     O_LABEL,
     O_SPECIAL,
+    O_SPECIAL_VECTOR, /* its first part */
     O_DISCARD,
     O_TARGETS
 };
@@ -190,7 +207,7 @@ struct ptx_module {
     unsigned variable_count, variable_capacity;
     char *source;
 };
-enum { SYMBOL_BUCKETS = 1024, FORM_MEMORY = 256 };
+enum { SYMBOL_BUCKETS = 1024, FUNCTION_BUCKETS = 256, FORM_MEMORY = 256 };
 struct form_memory {
     struct text opcode;
     unsigned first;
@@ -213,18 +230,20 @@ struct loader {
     u64 module_shared_bytes;
     const struct shared_name *module_shared; /* names of those */
     unsigned dynamic_align;                  /* of .extern .shared arrays, 0 none */
-    u64 constant_bytes;                      /* of .const variables so far */
+    struct debug *debug;
+    const struct placed *placed; /* variables of bodies that have been called */
+    u64 constant_bytes;          /* of .const variables so far */
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
     bool target_sm_90a;
-    unsigned version, target;        /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
-    char target_kind;                /* what follows it: 0, a or f */
-    enum ptx_misfit misfit;          /* why the head is refused, where that has a result of its own */
-    struct device_function *callees; /* bodies that calls can reach */
-    bool alone;                      /* a body is read that nobody calls there */
-    struct name_scope *caller;       /* of the function that is being read: hidden */
-    struct label *return_to;         /* where `ret` goes in a function that is called; NULL in an entry */
+    unsigned version, target; /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
+    char target_kind;         /* what follows it: 0, a or f */
+    enum ptx_misfit misfit;   /* why the head is refused, where that has a result of its own */
+    struct device_function *callees[FUNCTION_BUCKETS];
+    bool alone;                /* a body is read that nobody calls there */
+    struct name_scope *caller; /* of the function that is being read: hidden */
+    struct label *return_to;   /* where `ret` goes in a function that is called; NULL in an entry */
 };
 
 /* Writes "PTX line N (FILE:LINE): ..." and leaves. */
@@ -239,8 +258,10 @@ const char *load_text(struct loader *l, struct text text); /* a copy that ends w
 void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *capacity);
 
 /* ptx_lex.c */
+void lex_check_bytes(struct loader *l); /* of the whole text */
 void lex_next(struct loader *l);
-void lex_opcode(struct loader *l); /* the token at hand, a name, grows by its .modifiers (and :: within) */
+void lex_opcode(struct loader *l);            /* the token at hand, a name, grows by its .modifiers (and :: within) */
+bool lex_behind_is(struct loader *l, char c); /* what is behind the token at hand */
 void lex_skip_line(struct loader *l);
 bool text_is(struct text text, const char *literal);
 bool text_same(struct text a, struct text b);
@@ -255,7 +276,7 @@ bool lex_dot(struct loader *l, const char *name); /* consumes .name if it is nex
 void parse_head(struct loader *l);
 
 /* ptx_module.c */
-enum linkage { LINKAGE_NONE, LINKAGE_PLAIN, LINKAGE_COMMON, LINKAGE_EXTERN };
+enum linkage { LINKAGE_NONE, LINKAGE_VISIBLE, LINKAGE_WEAK, LINKAGE_COMMON, LINKAGE_EXTERN };
 void parse_module(struct loader *l);
 /* An integer that is no expression; else "WHAT 5: 6 to 7". */
 u64 number_of(struct loader *l, const char *what, u64 least, u64 most);
@@ -263,50 +284,76 @@ void parse_performance(struct loader *l, struct ptx_function *p); /* between an 
 
 /* ptx_symbol.c */
 void scope_open(struct loader *l);
+const struct label *scope_settle(struct loader *l); /* at its end: a label that it uses and does not define, or NULL */
 void scope_close(struct loader *l);
 struct symbol *symbol_find(struct loader *l, struct text name);
 struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind);
-void symbol_check_names(struct loader *l, const struct symbol *added);    /* no name of a range is declared beside it */
+struct symbol *symbol_add_range(struct loader *l, struct text name, enum symbol_kind kind, u32 count);
 struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg); /* NULL when there is none */
 struct label *label_use(struct loader *l, struct text name, u32 line);
 void label_define(struct loader *l, struct text name);
 
 /* ptx_parse.c, for the bodies of functions. */
-void parse_statement(struct loader *l);
+void parse_body(struct loader *l);                 /* from `{` to `}`, in the scope of the parameters */
 void parse_entry(struct loader *l, bool external); /* after ".entry" */
 void finish_function(struct loader *l, struct function *f);
-bool parse_space(struct loader *l, bool external); /* the variables of a state space; false: none is next */
+bool parse_space(struct loader *l, enum linkage linkage); /* the variables of a state space; false: none is next */
 /* `@p bra to` (or `@!p`) at the place of an instruction. */
 void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard_not, struct label *to);
+/* `OPCODE first, second`, likewise. */
+void add_transfer(struct loader *l, const struct insn *insn, const char *opcode, const struct operand *first,
+                  const struct operand *second);
+
+/* ptx_pragma.c: whether it was next. */
+enum pragma_place { PRAGMA_MODULE, PRAGMA_ENTRY /* before its body */, PRAGMA_BODY };
+bool parse_pragma(struct loader *l, enum pragma_place place);
 
 /* ptx_debug.c: each returns whether it was next. */
-bool parse_pragma(struct loader *l);
 bool parse_loc(struct loader *l);   /* in bodies alone */
 bool parse_debug(struct loader *l); /* what stands at module level alone, and .pragma */
+void debug_check(struct loader *l); /* when the module has been read */
 
-/* ptx_call.c */
+/* ptx_function.c */
 struct device_function;
-void functions_find(struct loader *l);                /* before the module is read */
-void parse_device_function(struct loader *l);         /* after ".func" */
-void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */
+void functions_find(struct loader *l);                              /* before the module is read */
+void parse_device_function(struct loader *l, enum linkage linkage); /* after ".func" */
+void functions_check(struct loader *l);                             /* when it has been read */
 bool function_known(const struct loader *l, struct text name);
 
-/* ptx_constant.c */
+/* ptx_call.c */
+void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */
+
+/* ptx_constant.c: at the expression's first token; what is behind it is at hand afterwards. */
+struct constant {
+    u64 bits;
+    u32 line;
+    enum constant_kind { CONSTANT_SIGNED, CONSTANT_UNSIGNED, CONSTANT_F32, CONSTANT_F64 } kind;
+};
+struct constant constant_any(struct loader *l);
 s64 constant_integer(struct loader *l);
-/* T_F32 or T_F64, its signs taken into its bits; false, and nothing read, where no float is next. */
-bool constant_float(struct loader *l, struct token *out);
 
 /* ptx_operand.c */
 void parse_operands(struct loader *l, struct insn *insn);
+/* A name or a constant. */
+void parse_argument(struct loader *l, struct insn *insn, struct operand *o);
 
 /* ptx_variable.c */
 struct type type_named(struct text name); /* "u32", "pred", ... */
 struct text parse_identifier(struct loader *l);
 void parse_registers(struct loader *l);
-void parse_variable(struct loader *l, enum space space, bool external);
+void parse_variable(struct loader *l, enum space space, enum linkage linkage);
 struct variable *parse_parameter(struct loader *l);
-void parse_passed(struct loader *l);                         /* .param variables of a caller, after ".param" */
-struct variable *parse_formal(struct loader *l, bool place); /* one of a callee, likewise; it has no symbol */
+void parse_passed(struct loader *l); /* .param variables of a caller, after ".param" */
+struct variable *parse_formal(struct loader *l, enum passing passing); /* of a callee: neither place nor symbol */
+void place_passed(struct loader *l, struct variable *v);
+
+/* ptx_extern.c */
+/* The module's variable that `v` declares once more, or NULL. */
+struct variable *declared_before(struct loader *l, const struct variable *v);
+void declare_again(struct loader *l, struct variable *before, const struct variable *v, const struct filling *fill);
+void externals_check(struct loader *l); /* when the module has been read */
+/* Into the place that it has among the module's variables. */
+void define_variable(struct loader *l, const struct variable *v, const struct filling *fill); /* ptx_variable.c */
 
 /* ptx_initial.c: behind the `=`; an open dimension gets its size. */
 void parse_initial(struct loader *l, struct filling *fill, struct variable *v, const struct dimensions *size);
@@ -326,6 +373,8 @@ struct special_row {
 };
 extern const struct special_row special_rows[S_COUNT];
 int special_named(struct text name);    /* -1 unknown */
+int special_vector(struct text name);   /* of %tid, whose parts follow each other from %tid.x on: that; -1: none */
+bool special_known(struct text name);   /* any of PTX's */
 bool special_foreign(struct text name); /* one that PTX has and the CPU device has not */
 u64 special_value(const struct exec *x, unsigned special, unsigned lane); /* WHEN_START ones, and clocks */
 op_fn op_special;
@@ -367,6 +416,10 @@ u32 encode_predicate(struct loader *l, const struct insn *insn,
 u32 encode_constant(struct loader *l, u64 value, unsigned bits); /* broadcast; bits 32 or 64 */
 u32 encode_extra(struct loader *l, const u32 *operands, unsigned count);
 void encode_address(struct loader *l, const struct insn *insn, const struct operand *operand, struct op *op);
+/* The items of a vector of `count`, a register among them. */
+const struct operand *fragment(struct loader *l, const struct insn *insn, unsigned index, unsigned count);
+/* The operand's variable, if it has one, is no parameter of a call and lies there. */
+void want_space(struct loader *l, const struct insn *insn, const struct operand *operand, enum space space);
 u32 pin_special(struct loader *l, unsigned special, u32 variable, s64 addend, unsigned bits);
 unsigned vreg_bits(const struct loader *l, const struct operand *operand);
 extern op_fn *const *lanes_best(void);

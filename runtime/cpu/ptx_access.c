@@ -36,7 +36,7 @@ static const struct row {
             {"shared::cluster", EFFECT_SPACE, SPACE_CLUSTER, ANY},
             {"local", EFFECT_SPACE, SPACE_LOCAL, ANY},
             {"param", EFFECT_SPACE, SPACE_PARAM, ANY},
-            {"param::entry", EFFECT_SPACE, SPACE_PARAM, ANY},
+            {"param::entry", EFFECT_SPACE, SPACE_PARAM, LOADS},
             {"param::func", EFFECT_SPACE, SPACE_PARAM, ANY},
             {"const", EFFECT_SPACE, SPACE_CONST, ANY},
             {"weak", EFFECT_ORDER, ORDER_WEAK, VERB_LD | VERB_ST | VERB_MULTI},

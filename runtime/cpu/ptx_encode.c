@@ -170,11 +170,38 @@ u32 encode_extra(struct loader *l, const u32 *operands, unsigned count) {
     return c->extra_count - count;
 }
 
-/* [register + offset], [variable + offset] or [offset] into op->a and op->imm. */
+const struct operand *fragment(struct loader *l, const struct insn *insn, unsigned index, unsigned count) {
+    const struct operand *o = &insn->operands[index];
+    bool registers = false;
+    if (o->kind != O_VECTOR) insn_fail(l, insn, "operand %u: registers in { } are expected", index + 1);
+    if (o->count != count) insn_fail(l, insn, "operand %u has %u registers, not %u", index + 1, count, o->count);
+    for (unsigned i = 0; i < count; i++)
+        registers |= o->items[i].kind == O_REG;
+    if (!registers) insn_fail(l, insn, "operand %u: a register is expected among the constants", index + 1);
+    return o->items;
+}
+
+void want_space(struct loader *l, const struct insn *insn, const struct operand *o, enum space space) {
+    const struct variable *v = o->variable;
+    if (v && (v->passing || v->space != space))
+        insn_fail(l, insn, "`%.*s` lies in another space", (int)v->name.length, v->name.at);
+}
+
+/* A generic access to a variable goes where that lies, in global, shared or local memory. */
+static void name_space(struct loader *l, const struct insn *insn, const struct variable *v, struct op *op) {
+    if (v->passing || v->space == SPACE_PARAM || v->space == SPACE_CONST)
+        insn_fail(l, insn, "`%.*s` is not at a generic address: name its space or use cvta", (int)v->name.length,
+                  v->name.at);
+    if (v->space != SPACE_GLOBAL) op->space = (u8)v->space;
+}
+
+/* [register + offset], [variable + offset] or [offset] into op->a and op->imm; into op->space where only the variable
+ * says it. */
 void encode_address(struct loader *l, const struct insn *insn, const struct operand *o, struct op *op) {
     if (o->kind != O_ADDRESS) insn_fail(l, insn, "an address in [ ] is expected");
     if (o->count && insn->form->encode != encode_bulk) insn_fail(l, insn, "coordinates go with a tensor map only");
     op->imm = (s64)o->bits;
+    if (o->variable && op->space == SPACE_GENERIC) name_space(l, insn, o->variable, op);
     if (o->has_reg) {
         struct vreg v = l->function->vregs[o->reg];
         if (v.kind == REG_PRED || v.kind == REG_FLOAT || (v.bits != 32 && v.bits != 64))

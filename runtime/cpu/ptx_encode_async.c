@@ -19,11 +19,7 @@ static void shared_address(struct loader *l, const struct insn *insn, unsigned i
     encode_address(l, insn, o, op);
     if (o->has_reg && !(op->flags & F_WIDE_ADDRESS) && op->space == SPACE_GENERIC)
         insn_fail(l, insn, "a generic address has 64 bits, and its register 32");
-    if (o->variable && o->variable->space != SPACE_SHARED)
-        insn_fail(l, insn, "`%.*s` lies in another space", (int)o->variable->name.length, o->variable->name.at);
-    if (o->variable && op->space == SPACE_GENERIC)
-        insn_fail(l, insn, "`%.*s` is not at a generic address: name its space or use cvta",
-                  (int)o->variable->name.length, o->variable->name.at);
+    want_space(l, insn, o, SPACE_SHARED);
 }
 
 /* ---- mbarrier ---- */
@@ -65,7 +61,7 @@ void encode_mbarrier_life(struct loader *l, const struct insn *insn, struct op *
     if (op->space == SPACE_CLUSTER || op->flags) unsupported(l, insn);
     want_operands(l, insn, init ? 2 : 1, init ? 2 : 1);
     shared_address(l, insn, 0, op);
-    if (init) op->b = checked(l, insn, 1, 'w', 32);
+    if (init) op->b = checked(l, insn, 1, 'v', 32);
 }
 
 /* expect_tx, complete_tx: [address], bytes */
@@ -74,7 +70,7 @@ void encode_mbarrier_tx(struct loader *l, const struct insn *insn, struct op *op
     if (op->flags) unsupported(l, insn);
     want_operands(l, insn, 2, 2);
     shared_address(l, insn, 0, op);
-    op->b = checked(l, insn, 1, 'w', 32);
+    op->b = checked(l, insn, 1, 'v', 32);
 }
 
 /* arrive, arrive_drop (sub 1): state or _, [address], then a count, or the bytes of expect_tx */
@@ -92,7 +88,7 @@ void encode_mbarrier_arrive(struct loader *l, const struct insn *insn, struct op
     op->d = state->kind == O_REG ? checked(l, insn, 0, 'l', 64) : NO_OPERAND;
     shared_address(l, insn, 1, op);
     wide = op->flags & F_WIDE_ADDRESS;
-    if (insn->operand_count == 3) op->b = checked(l, insn, 2, 'w', 32);
+    if (insn->operand_count == 3) op->b = checked(l, insn, 2, 'v', 32);
     op->flags = (op->flags & ~(u32)F_WIDE_ADDRESS) | (wide ? F_WIDE_ADDRESS : 0);
 }
 
@@ -117,14 +113,16 @@ void encode_mbarrier_wait(struct loader *l, const struct insn *insn, struct op *
     op->sub = parity;
     op->d = encode_predicate(l, insn, &insn->operands[0]);
     shared_address(l, insn, 1, op);
-    op->b = parity ? checked(l, insn, 2, 'w', 32) : checked(l, insn, 2, 'l', 64);
-    if (insn->operand_count == 4) checked(l, insn, 3, 'w', 32);
+    op->b = parity ? checked(l, insn, 2, 'v', 32) : checked(l, insn, 2, 'l', 64);
+    if (parity && insn->operands[2].kind == O_INTEGER && insn->operands[2].bits > 1)
+        insn_fail(l, insn, "the parity of a phase is 0 or 1");
+    if (insn->operand_count == 4) checked(l, insn, 3, 'v', 32);
 }
 
 void encode_mbarrier_pending(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
     if (insn->operands[0].kind != O_REG) insn_fail(l, insn, "operand 1 is written and must be a register");
-    op->d = checked(l, insn, 0, 'w', 32);
+    op->d = checked(l, insn, 0, 'v', 32);
     op->a = checked(l, insn, 1, 'l', 64);
 }
 
@@ -137,12 +135,12 @@ void encode_mapa(struct loader *l, const struct insn *insn, struct op *op) {
     op->width = wide ? 64 : 32;
     if (!wide && op->space == SPACE_GENERIC) insn_fail(l, insn, "generic addresses have 64 bits: use .u64");
     if (insn->operands[0].kind != O_REG) insn_fail(l, insn, "operand 1 is written and must be a register");
-    op->d = checked(l, insn, 0, mapa && wide ? 'l' : 'w', op->width);
+    op->d = checked(l, insn, 0, !mapa ? 'v' : wide ? 'l' : 'w', op->width);
     const struct operand *from = &insn->operands[1];
     if (from->kind == O_VARIABLE && (op->space == SPACE_GENERIC || from->variable->space != SPACE_SHARED))
         insn_fail(l, insn, "a variable of shared memory, with .shared::cluster, or a register is expected");
     op->a = checked(l, insn, 1, wide ? 'l' : 'w', op->width);
-    if (mapa) op->b = checked(l, insn, 2, 'w', 32);
+    if (mapa) op->b = checked(l, insn, 2, 'v', 32);
 }
 
 /* sub: BARRIER_SYNC for wait, BARRIER_ARRIVE; bytes: .aligned; a: which barrier, as CTA barriers have it */

@@ -33,7 +33,7 @@ static const struct operand *next(struct cursor *c, const char *what) {
 static void check_space(struct cursor *c, const struct operand *o, bool shared) {
     if (!o->variable) return;
     enum space space = o->variable->space;
-    if (shared ? space != SPACE_SHARED : space != SPACE_GLOBAL && space != SPACE_CONST)
+    if (space != (shared ? SPACE_SHARED : SPACE_GLOBAL))
         insn_fail(c->l, c->insn, "`%.*s` lies in another space", (int)o->variable->name.length, o->variable->name.at);
 }
 
@@ -79,7 +79,7 @@ static void size(struct cursor *c) {
     const struct operand *o = c->operand < c->insn->operand_count ? &c->insn->operands[c->operand] : NULL;
     if (o && o->kind == O_INTEGER && o->bits % UNIT)
         insn_fail(c->l, c->insn, "the size of a bulk copy is a multiple of %d", UNIT);
-    c->extra[EXTRA_BYTES] = word(c, "the size", 'w', 32);
+    c->extra[EXTRA_BYTES] = word(c, "the size", 'v', 32);
 }
 
 /* What is left: an .L2::cache_hint's policy, and no operand more. */
@@ -174,6 +174,7 @@ void encode_bulk_group(struct loader *l, const struct insn *insn, struct op *op)
 void encode_fence_map(struct loader *l, const struct insn *insn, struct op *op) {
     enum { MAP_BYTES = 128 };
     want_operands(l, insn, 2, 2);
+    op->space = SPACE_GLOBAL; /* wherever it lies: nothing here depends on it */
     encode_address(l, insn, &insn->operands[0], op);
     if (insn->operands[1].kind != O_INTEGER || insn->operands[1].bits != MAP_BYTES)
         insn_fail(l, insn, "the size of a tensor map is %d", MAP_BYTES);
@@ -183,5 +184,6 @@ void encode_fence_map(struct loader *l, const struct insn *insn, struct op *op) 
 void encode_prefetch_map(struct loader *l, const struct insn *insn, struct op *op) {
     if (insn->operand_count != 1) insn_fail(l, insn, "one address is expected");
     op->space = insn_has(insn, "param") ? SPACE_PARAM : insn_has(insn, "const") ? SPACE_CONST : SPACE_GENERIC;
+    if (op->space != SPACE_GENERIC) want_space(l, insn, &insn->operands[0], op->space);
     encode_address(l, insn, &insn->operands[0], op);
 }

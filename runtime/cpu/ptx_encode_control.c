@@ -58,12 +58,12 @@ void encode_barrier(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, least, most);
     op->kind = SYNC_BARRIER;
     op->bytes = insn->modifiers[0].length == 3 || insn_has(insn, "aligned"); /* bar is barrier.aligned */
-    op->a = checked(l, insn, first, 'w', 32);
+    op->a = checked(l, insn, first, 'v', 32);
     const struct operand *barrier = &insn->operands[first], *threads = barrier + 1;
     if (barrier->kind == O_INTEGER && barrier->bits >= MAX_BARRIERS)
         insn_fail(l, insn, "a barrier is a number from 0 to %d", MAX_BARRIERS - 1);
     if (insn->operand_count == most) {
-        op->b = checked(l, insn, first + 1, 'w', 32);
+        op->b = checked(l, insn, first + 1, 'v', 32);
         if (threads->kind == O_INTEGER && threads->bits % WARP)
             insn_fail(l, insn, "the threads of a barrier are a multiple of %d", WARP);
     }
@@ -75,7 +75,7 @@ void encode_barrier(struct loader *l, const struct insn *insn, struct op *op) {
 /* ---- within a warp: the member mask's operand goes to imm ---- */
 static void members(struct loader *l, const struct insn *insn, unsigned index, struct op *op) {
     op->kind = SYNC_MASK;
-    op->imm = checked(l, insn, index, 'w', 32);
+    op->imm = checked(l, insn, index, 'v', 32);
 }
 
 void encode_warp_sync(struct loader *l, const struct insn *insn, struct op *op) {
@@ -110,7 +110,7 @@ void encode_match(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 3, 3);
     op->sub = insn_has(insn, "all");
     op->width = wide ? 64 : 32;
-    op->d = output(l, insn, 'w');
+    op->d = output(l, insn, 'v');
     if (insn->operands[0].paired) op->extra = encode_predicate(l, insn, insn->operands[0].paired);
     op->a = checked(l, insn, 1, wide ? 'L' : 'W', op->width);
     members(l, insn, 2, op);
@@ -127,7 +127,7 @@ void encode_redux(struct loader *l, const struct insn *insn, struct op *op) {
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
         if (insn_has(insn, operations[i].name)) op->sub = operations[i].op;
     op->flags |= insn_has(insn, "s32") ? F_SIGNED : 0;
-    char letter = insn_has(insn, "b32") ? 'W' : 'w';
+    const char letter = 'v';
     op->d = output(l, insn, letter);
     op->a = checked(l, insn, 1, letter, 32);
     members(l, insn, 2, op);
@@ -142,13 +142,12 @@ void encode_elect(struct loader *l, const struct insn *insn, struct op *op) {
 }
 
 /* ---- matrices ---- */
-static void encode_matrix(struct loader *l, const struct insn *insn, const struct operand *data,
-                          const struct operand *address, bool load, struct op *op) {
+static void encode_matrix(struct loader *l, const struct insn *insn, bool load, struct op *op) {
+    const struct operand *address = &insn->operands[load];
     u32 parts[4];
     op->count = insn_has(insn, "x4") ? 4 : insn_has(insn, "x2") ? 2 : 1;
-    const struct operand *items = data->kind == O_VECTOR ? data->items : data;
-    unsigned count = data->kind == O_VECTOR ? data->count : 1;
-    if (count != op->count) insn_fail(l, insn, "%u registers are expected, not %u", op->count, count);
+    const unsigned count = op->count;
+    const struct operand *items = fragment(l, insn, !load, count);
     for (unsigned i = 0; i < count; i++) {
         const char *want = operand_mismatch(l, insn, &items[i], 'W');
         if (want || (load && items[i].kind != O_REG && items[i].kind != O_DISCARD))
@@ -159,14 +158,15 @@ static void encode_matrix(struct loader *l, const struct insn *insn, const struc
     op->kind = SYNC_WARP;
     op->space = insn_has(insn, "shared") || insn_has(insn, "shared::cta") ? SPACE_SHARED : SPACE_GENERIC;
     encode_address(l, insn, address, op);
+    if (op->space == SPACE_LOCAL || op->space == SPACE_SHARED) want_space(l, insn, address, SPACE_SHARED);
 }
 
 void encode_ldmatrix(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
-    encode_matrix(l, insn, &insn->operands[0], &insn->operands[1], true, op);
+    encode_matrix(l, insn, true, op);
 }
 
 void encode_stmatrix(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
-    encode_matrix(l, insn, &insn->operands[1], &insn->operands[0], false, op);
+    encode_matrix(l, insn, false, op);
 }

@@ -35,7 +35,7 @@ static void encode_amount(struct loader *l, const struct insn *insn, const struc
         op->c = encode_predicate(l, insn, o);
         return;
     }
-    const char *want = operand_mismatch(l, insn, o, 'w');
+    const char *want = operand_mismatch(l, insn, o, 'v');
     if (want || o->kind == O_DISCARD)
         insn_fail(l, insn, "operand 4 is src-size, a 32-bit integer, or ignore-src, a predicate");
     if (o->kind == O_INTEGER && o->bits > op->bytes)

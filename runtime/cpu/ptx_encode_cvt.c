@@ -96,14 +96,18 @@ static void check_conversion(struct loader *l, const struct insn *insn, const st
 static unsigned convertible(struct loader *l, const struct insn *insn, unsigned index, const struct number *n) {
     const struct operand *o = &insn->operands[index];
     if (o->kind != O_REG) {
-        if (index == 0 || (n->is_float && o->kind == O_INTEGER))
+        bool number = o->kind == O_F32 || o->kind == O_F64;
+        if (index == 0 || (n->is_float ? !number : number))
             insn_fail(l, insn, "operand %u of a conversion is a register", index + 1);
+        if (o->kind == O_SPECIAL && special_rows[o->special].bits == 1)
+            insn_fail(l, insn, "operand %u: mov brings `%s` into a predicate", index + 1,
+                      special_rows[o->special].name);
         return n->bits < 32 ? 32 : n->bits;
     }
     struct vreg v = l->function->vregs[o->reg];
     bool packed = n->kind >= N_F16X2, fits = n->is_float ? v.bits == n->bits : v.bits >= n->bits && v.bits <= 64;
-    if (!fits || v.kind == REG_PRED || (v.kind == REG_FLOAT && (!n->is_float || packed || n->kind == N_TF32)) ||
-        (v.kind == REG_INT && n->is_float))
+    if (!fits || v.kind == REG_PRED || (v.halves && n->kind != N_F16X2 && n->is_float) ||
+        (v.kind == REG_FLOAT && (!n->is_float || packed || n->kind == N_TF32)) || (v.kind == REG_INT && n->is_float))
         insn_fail(l, insn, "operand %u does not suit .%s", index + 1, n->name);
     return v.bits;
 }

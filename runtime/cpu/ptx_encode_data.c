@@ -30,7 +30,10 @@ static void encode_pack(struct loader *l, const struct insn *insn, struct op *op
         insn_fail(l, insn, "%u bits do not divide into %u elements", bits, vector->count);
     for (unsigned i = 0; i < vector->count; i++) {
         const struct operand *o = &vector->items[i];
-        if (o->kind == O_REG && vreg_bits(l, o) != each && !(each == 8 && vreg_bits(l, o) == 16))
+        if (!pack && o->kind != O_REG && o->kind != O_DISCARD)
+            insn_fail(l, insn, "element %u of the vector is written and must be a register", i + 1);
+        if ((o->kind == O_REG && vreg_bits(l, o) != each) ||
+            (o->kind == O_SPECIAL && special_rows[o->special].bits != each))
             insn_fail(l, insn, "element %u of the vector has not %u bits", i + 1, each);
         if (o->kind == O_DISCARD && pack) insn_fail(l, insn, "`_` stands for a register that is written");
         parts[i] = encode_operand(l, insn, o, each < 32 ? 16 : each, false);
@@ -48,6 +51,20 @@ static void encode_pack(struct loader *l, const struct insn *insn, struct op *op
         op->a = checked(l, insn, 1, letter, bits);
         op->run = halves ? op_unpack_h2 : words ? op_unpack_w2 : op_unpack;
     }
+}
+
+/* Of a special register that is a predicate: whether its word is not 0. */
+void encode_mov_predicate(struct loader *l, const struct insn *insn, struct op *op) {
+    const struct operand *from = &insn->operands[1];
+    if (from->kind != O_SPECIAL) {
+        encode_default(l, insn, op);
+        return;
+    }
+    op->d = encode_predicate(l, insn, &insn->operands[0]);
+    op->a = pin_special(l, from->special, 0, 0, 32);
+    op->b = encode_constant(l, 0, 32);
+    op->flags |= from->negated ? 0 : F_NOT;
+    op->run = lanes_best()[L_eq_w];
 }
 
 void encode_mov(struct loader *l, const struct insn *insn, struct op *op) {
@@ -92,6 +109,14 @@ static u64 window_mark(struct loader *l, const struct insn *insn) {
 void encode_cvta(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
     if (!insn_has(insn, "u64")) insn_fail(l, insn, "cvta needs .u64 with 64-bit addresses");
+    static const struct {
+        const char *word;
+        enum space space;
+    } spaces[] = {{"global", SPACE_GLOBAL},      {"const", SPACE_CONST},           {"local", SPACE_LOCAL},
+                  {"param", SPACE_PARAM},        {"param::entry", SPACE_PARAM},    {"shared", SPACE_SHARED},
+                  {"shared::cta", SPACE_SHARED}, {"shared::cluster", SPACE_SHARED}};
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (insn_has(insn, spaces[i].word)) want_space(l, insn, &insn->operands[1], spaces[i].space);
     op->d = checked(l, insn, 0, 'l', 64);
     op->a = checked(l, insn, 1, 'l', 64);
     op->imm = (s64)window_mark(l, insn);
@@ -102,7 +127,13 @@ void encode_cvta(struct loader *l, const struct insn *insn, struct op *op) {
 void encode_isspacep(struct loader *l, const struct insn *insn, struct op *op) {
     want_operands(l, insn, 2, 2);
     op->d = encode_predicate(l, insn, &insn->operands[0]);
-    op->a = checked(l, insn, 1, 'l', 64);
+    const struct operand *from = &insn->operands[1];
+    if (from->kind == O_REG && vreg_bits(l, from) == 32) { /* below every window: any such address will do */
+        checked(l, insn, 1, 'v', 32);
+        op->a = encode_constant(l, 0, 64);
+    } else {
+        op->a = checked(l, insn, 1, 'l', 64);
+    }
     op->imm = (s64)window_mark(l, insn);
     op->sub = insn_has(insn, "shared::cluster"); /* else the CTA's own shared memory alone */
     if (insn_has(insn, "const")) insn_fail(l, insn, "isspacep.const is not supported");
@@ -126,8 +157,8 @@ void encode_bfi(struct loader *l, const struct insn *insn, struct op *op) {
     op->d = checked(l, insn, 0, wide ? 'L' : 'W', bits);
     op->a = checked(l, insn, 1, wide ? 'L' : 'W', bits);
     op->b = checked(l, insn, 2, wide ? 'L' : 'W', bits);
-    op->c = checked(l, insn, 3, 'w', 32);
-    op->extra = encode_extra(l, &(u32){checked(l, insn, 4, 'w', 32)}, 1);
+    op->c = checked(l, insn, 3, 'v', 32);
+    op->extra = encode_extra(l, &(u32){checked(l, insn, 4, 'v', 32)}, 1);
     op->width = (u8)bits;
 }
 

@@ -30,6 +30,17 @@ static bool is_half(struct text type) {
     return text_is(type, "f16") || text_is(type, "bf16") || text_is(type, "f16x2") || text_is(type, "bf16x2");
 }
 
+/* A register is as wide as the type or wider; of a float it is bits or of its width, in a vector also an integer. */
+static bool register_suits(struct vreg v, struct type type, const struct access_mods *mods, bool multimem) {
+    bool exact = v.bits == type.bits, pair = type.bits == 32 && is_half(mods->type);
+    if (v.kind == REG_PRED || v.bits < type.bits) return false;
+    if (multimem && (!exact || (pair && v.kind != REG_BITS))) return false;
+    if (type.kind == REG_INT) return v.kind != REG_FLOAT;
+    if (type.kind != REG_FLOAT) return true;
+    if (v.kind == REG_INT) return exact && mods->count > 1;
+    return !v.halves && (exact || v.kind == REG_BITS);
+}
+
 /* The data operand, scalar or vector: registers as wide as the type or wider (of floats: bits alone), all of one width.
  */
 static void encode_data(struct loader *l, const struct insn *insn, const struct operand *data,
@@ -53,10 +64,7 @@ static void encode_data(struct loader *l, const struct insn *insn, const struct 
         unsigned bits = type.bits < 32 ? 16 : type.bits;
         if (o->kind == O_REG) {
             struct vreg v = l->function->vregs[o->reg];
-            bool floats =
-                (v.kind == REG_FLOAT && type.kind == REG_INT) || (v.kind == REG_INT && type.kind == REG_FLOAT);
-            bool wider = v.bits > type.bits && type.kind == REG_FLOAT && v.kind == REG_FLOAT;
-            if (v.kind == REG_PRED || v.bits < type.bits || floats || wider || (v.halves && type.kind == REG_FLOAT))
+            if (!register_suits(v, type, mods, multimem))
                 insn_fail(l, insn, "register %u of the data does not suit .%.*s", i + 1, (int)mods->type.length,
                           mods->type.at);
             if (width && v.bits != width) insn_fail(l, insn, "the registers of a vector have different widths");
@@ -82,29 +90,29 @@ static void encode_data(struct loader *l, const struct insn *insn, const struct 
     op->flags |= mods->type.at[0] == 's' ? F_SIGNED : 0;
 }
 
-/* The space that an address states by its variable, where the instruction names none. */
 static void fill(struct op *op, const struct access_mods *mods) {
     op->space = (u8)mods->space;
-    op->order = (u8)mods->order;
+    op->order = (u8)(mods->space == SPACE_LOCAL ? ORDER_WEAK : mods->order); /* nobody else sees local memory */
     op->scope = (u8)mods->scope;
     if (mods->order == ORDER_VOLATILE) op->scope = SCOPE_SYS;
 }
 
-static void check_space(struct loader *l, const struct insn *insn, const struct operand *address, enum space space) {
-    if (address->kind != O_ADDRESS || !address->variable) return;
-    enum space of = address->variable->space;
-    bool fits =
-        of == space || (space == SPACE_GENERIC && of == SPACE_GLOBAL) || (space == SPACE_CLUSTER && of == SPACE_SHARED);
-    if (!fits)
+/* Where an access goes that states this space: where the variable lies whose name the address is, if the access is
+ * generic. Parameters of calls lie in local memory, an entry's do not. */
+static enum space space_of_access(struct loader *l, const struct insn *insn, const struct operand *address,
+                                  enum space stated, bool writes) {
+    const struct variable *v = address->kind == O_ADDRESS ? address->variable : NULL;
+    if (!v) return stated;
+    enum space of = v->passing ? SPACE_PARAM : v->space;
+    if (stated != SPACE_GENERIC && of != stated && !(stated == SPACE_CLUSTER && of == SPACE_SHARED))
+        insn_fail(l, insn, "`%.*s` lies in another space", (int)v->name.length, v->name.at);
+    if (writes ? v->passing == PASSING_ARGUMENT : v->passing == PASSING_RESULT)
         insn_fail(l, insn,
-                  space == SPACE_GENERIC ? "`%.*s` is not at a generic address: name its space or use cvta"
-                                         : "`%.*s` lies in another space",
-                  (int)address->variable->name.length, address->variable->name.at);
-}
-
-/* Parameters of calls lie in local memory; an entry's do not. */
-static bool is_passed(const struct operand *address) {
-    return address->kind == O_ADDRESS && address->variable && address->variable->passed;
+                  writes ? "`%.*s`, an argument of the function, is only read"
+                         : "`%.*s`, the result of the function, is only written",
+                  (int)v->name.length, v->name.at);
+    if (stated == SPACE_GENERIC) return of == SPACE_SHARED || of == SPACE_LOCAL ? of : stated;
+    return v->passing ? SPACE_LOCAL : stated;
 }
 
 /* The comment behind the instruction on its line: // const_input */
@@ -124,11 +132,10 @@ void encode_load(struct loader *l, const struct insn *insn, struct op *op) {
     unsigned operands = 2 + mods.policy;
     if (ldu && mods.space != SPACE_GLOBAL && mods.space != SPACE_GENERIC)
         insn_fail(l, insn, "ldu reads global memory alone");
-    if (mods.space == SPACE_PARAM && is_passed(&insn->operands[1])) mods.space = SPACE_LOCAL;
     want_operands(l, insn, operands, operands);
+    mods.space = space_of_access(l, insn, &insn->operands[1], mods.space, false);
     fill(op, &mods);
     take_address(l, insn, &insn->operands[1], op);
-    check_space(l, insn, &insn->operands[1], mods.space);
     encode_data(l, insn, &insn->operands[0], &mods, true, op);
     op->flags |= says_input(insn) ? F_INPUT : insn_has(insn, "nc") ? F_NC : 0;
     op->run = mods.space == SPACE_GENERIC                               ? op_load_generic
@@ -145,12 +152,11 @@ void encode_store(struct loader *l, const struct insn *insn, struct op *op) {
         mods.space = SPACE_GLOBAL;
     else if (multimem)
         unsupported(l, insn);
-    if (mods.space == SPACE_PARAM && is_passed(&insn->operands[0])) mods.space = SPACE_LOCAL;
+    if (insn->operand_count == operands) mods.space = space_of_access(l, insn, &insn->operands[0], mods.space, true);
     if (insn->operand_count != operands || mods.space == SPACE_CONST || mods.space == SPACE_PARAM)
         insn_fail(l, insn, "a store has %u operands and goes to global, shared or local memory", operands);
     fill(op, &mods);
     take_address(l, insn, &insn->operands[0], op);
-    check_space(l, insn, &insn->operands[0], mods.space);
     encode_data(l, insn, &insn->operands[1], &mods, false, op);
     op->run = mods.space == SPACE_GENERIC  ? op_store_generic
               : mods.space == SPACE_GLOBAL ? op_store_global
@@ -228,10 +234,11 @@ void encode_atom(struct loader *l, const struct insn *insn, struct op *op) {
         *(i < result ? &op->d : inputs[i - result - 1]) = operand;
     }
     if (!result) op->d = NO_OPERAND;
+    mods.space = space_of_access(l, insn, &insn->operands[result], mods.space, true);
+    if (mods.space == SPACE_LOCAL) insn_fail(l, insn, "atomic operations on local memory are not supported");
     fill(op, &mods);
     if (mods.order == ORDER_WEAK) op->order = ORDER_RELAXED;
     take_address(l, insn, &insn->operands[result], op);
-    check_space(l, insn, &insn->operands[result], mods.space);
     op->bytes = (u8)(op->width / 8);
 }
 
@@ -248,9 +255,18 @@ void encode_fence(struct loader *l, const struct insn *insn, struct op *op) {
 
 void encode_prefetch(struct loader *l, const struct insn *insn, struct op *op) {
     if (insn->operand_count != 1) insn_fail(l, insn, "one address is expected");
-    op->space = insn_has(insn, "global") ? SPACE_GLOBAL : insn_has(insn, "local") ? SPACE_LOCAL : SPACE_GENERIC;
-    take_address(l, insn, &insn->operands[0], op);
-    check_space(l, insn, &insn->operands[0], op->space);
+    const struct operand *address = &insn->operands[0];
+    enum space stated = insn_has(insn, "global") ? SPACE_GLOBAL : insn_has(insn, "local") ? SPACE_LOCAL : SPACE_GENERIC;
+    if (text_is(insn->modifiers[0], "prefetchu")) want_space(l, insn, address, SPACE_GLOBAL);
+    op->space = (u8)space_of_access(l, insn, address, stated, false);
+    take_address(l, insn, address, op);
+}
+
+static bool is_fraction(const struct operand *o) {
+    double value;
+    memcpy(&value, &o->bits, 8);
+    if (o->kind == O_F32) value = float_to_double(FMT_F32, o->bits);
+    return value > 0 && value <= 1;
 }
 
 /* A cache policy is any number here: accesses that carry one ignore it. */
@@ -258,8 +274,10 @@ void encode_policy(struct loader *l, const struct insn *insn, struct op *op) {
     const char *want = operand_mismatch(l, insn, &insn->operands[0], 'l');
     if (want || insn->operands[0].kind != O_REG) insn_fail(l, insn, "a 64-bit register for the policy is expected");
     want_operands(l, insn, 1, 2);
-    want = insn->operand_count > 1 ? operand_mismatch(l, insn, &insn->operands[1], 'f') : NULL;
-    if (want) insn_fail(l, insn, "the fraction is an f32");
+    const struct operand *fraction = insn->operand_count > 1 ? &insn->operands[1] : NULL;
+    if (fraction && operand_mismatch(l, insn, fraction, 'f')) insn_fail(l, insn, "the fraction is an f32");
+    if (fraction && (fraction->kind == O_F32 || fraction->kind == O_F64) && !is_fraction(fraction))
+        insn_fail(l, insn, "the fraction is more than 0 and at most 1");
     op->d = encode_operand(l, insn, &insn->operands[0], 64, false);
     op->a = encode_constant(l, 0, 64);
     op->run = lanes_best()[L_mov_l];

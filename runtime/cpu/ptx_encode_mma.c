@@ -21,10 +21,7 @@ static int result_kind(struct text name) {
 /* A vector of `count` registers of the letter's kind, appended to parts. */
 static unsigned take_vector(struct loader *l, const struct insn *insn, unsigned index, unsigned count, char letter,
                             u32 *parts) {
-    const struct operand *o = &insn->operands[index];
-    const struct operand *items = o->kind == O_VECTOR ? o->items : o;
-    unsigned have = o->kind == O_VECTOR ? o->count : 1;
-    if (have != count) insn_fail(l, insn, "operand %u has %u registers, not %u", index + 1, count, have);
+    const struct operand *items = fragment(l, insn, index, count);
     for (unsigned i = 0; i < count; i++) {
         const char *want = operand_mismatch(l, insn, &items[i], letter);
         if (want || (index == 0 && items[i].kind != O_REG && items[i].kind != O_DISCARD))
@@ -68,10 +65,18 @@ void encode_mma(struct loader *l, const struct insn *insn, struct op *op) {
              groups = k / (4 * per);
     u32 parts[16];
     unsigned count = 0, results = d == N_F16 ? 2 : 4, addends = c == N_F16 ? 2 : 4;
-    char d_letter = d == N_F32 ? 'f' : d == N_S32 ? 'w' : 'x', c_letter = c == N_F32 ? 'f' : c == N_S32 ? 'w' : 'x';
+    char d_letter = d == N_F32   ? 'f'
+                    : d == N_S32 ? 'v'
+                                 : 'y',
+         c_letter = c == N_F32   ? 'f'
+                    : c == N_S32 ? 'v'
+                                 : 'y',
+         letter = halves              ? 'y'
+                  : integers || eight ? 'W'
+                                      : 'z';
     count += take_vector(l, insn, 0, results, d_letter, parts + count);
-    count += take_vector(l, insn, 1, 2 * groups, 'x', parts + count);
-    count += take_vector(l, insn, 2, groups, 'x', parts + count);
+    count += take_vector(l, insn, 1, 2 * groups, letter, parts + count);
+    count += take_vector(l, insn, 2, groups, letter, parts + count);
     count += take_vector(l, insn, 3, addends, c_letter, parts + count);
     op->extra = encode_extra(l, parts, count);
     op->kind = SYNC_WARP; /* op_sync looks there: the types go elsewhere */

@@ -18,9 +18,9 @@ static const struct element {
     u8 kind, bits;
     char letter;
     u8 k, sums;
-} elements[] = {{"f16", N_F16, 16, 'x', 16, 16}, {"bf16", N_BF16, 16, 'x', 16, 0}, {"s8", N_S8, 8, 'x', 16, 0},
-                {"u8", N_U8, 8, 'x', 16, 0},     {"tf32", N_TF32, 32, 'W', 8, 0},  {"f64", N_F64, 64, 'd', 4, 4},
-                {"f32", N_F32, 32, 'f', 0, 24},  {"s32", N_S32, 32, 'w', 0, 16}};
+} elements[] = {{"f16", N_F16, 16, 'y', 16, 16}, {"bf16", N_BF16, 16, 'z', 16, 0}, {"s8", N_S8, 8, 'v', 16, 0},
+                {"u8", N_U8, 8, 'v', 16, 0},     {"tf32", N_TF32, 32, 'z', 8, 0},  {"f64", N_F64, 64, 'd', 4, 4},
+                {"f32", N_F32, 32, 'f', 0, 24},  {"s32", N_S32, 32, 'v', 0, 16}};
 
 static _Noreturn void unsupported(struct loader *l, const struct insn *insn) {
     insn_fail(l, insn, "`%.*s` is not supported in this form", (int)insn->opcode.length, insn->opcode.at);
@@ -52,9 +52,7 @@ static bool exists(const struct shape *s, const struct element *e, char matrix) 
 /* The vector of operand `index`, appended to parts; returns how many. */
 static unsigned take_fragment(struct loader *l, const struct insn *insn, unsigned index, unsigned want, char letter,
                               u32 *parts) {
-    const struct operand *o = &insn->operands[index], *items = o->kind == O_VECTOR ? o->items : o;
-    unsigned have = o->kind == O_VECTOR ? o->count : 1;
-    if (have != want) insn_fail(l, insn, "operand %u has %u registers, not %u", index + 1, want, have);
+    const struct operand *items = fragment(l, insn, index, want);
     for (unsigned i = 0; i < want; i++) {
         const char *wrong = operand_mismatch(l, insn, &items[i], letter);
         if (wrong || items[i].kind != O_REG)
@@ -93,7 +91,10 @@ void encode_wmma_memory(struct loader *l, const struct insn *insn, struct op *op
     op->wmma_rows = matrix == 'b' ? s->k : s->m;
     op->wmma_columns = matrix == 'a' ? s->k : s->n;
     op->wmma_store = store;
-    encode_address(l, insn, &insn->operands[store ? 0 : 1], op);
+    const struct operand *address = &insn->operands[store ? 0 : 1];
+    encode_address(l, insn, address, op);
+    if (shared || op->space == SPACE_LOCAL) want_space(l, insn, address, SPACE_SHARED);
+    if (global) want_space(l, insn, address, SPACE_GLOBAL);
     if (insn->operand_count == 3) {
         const char *wrong = operand_mismatch(l, insn, &insn->operands[2], 'w');
         if (wrong) insn_fail(l, insn, "the stride: %s is expected", wrong);

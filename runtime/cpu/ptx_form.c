@@ -98,35 +98,88 @@ bool insn_has(const struct insn *insn, const char *modifier) {
     return false;
 }
 
-/* Of their own width; of some the low half, which older PTX read. A truth is a word here. */
+/* Of their own width; of some the low half, which older PTX read. */
 static bool special_fits(unsigned special, unsigned bits) {
     unsigned own = special_rows[special].bits;
-    return bits == own || (bits == 16 && special <= S_nctaid_z) || (bits == 32 && (special == S_gridid || own == 1));
+    return bits == own || (bits == 16 && special <= S_nctaid_w) || (bits == 32 && special == S_gridid);
 }
 
-/* A float constant among bits of another width than its own; or, of mov, selp and atom, among integers. */
-static bool bits_mismatch(const struct insn *insn, const struct operand *o, unsigned bits) {
-    struct text type = insn->modifiers[insn->modifier_count - 1];
-    static const char *const names[] = {"mov", "selp", "atom", "not", "and", "or", "xor"};
-    bool moves = false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        moves |= text_is(insn->modifiers[0], names[i]);
-    if (!moves) return false;
-    return type.at[0] == 'u' || type.at[0] == 's' ||
-           (type.at[0] == 'b' && !text_is(type, "bf16") && bits != (o->kind == O_F32 ? 32u : 64u));
+/* What is particular about the operands of some instructions. */
+enum trait {
+    TYPED = 1, /* registers and constants suit the type, where others look at their width alone */
+    SINK = 2,  /* the result may be left out */
+    PAIR = 4   /* there are two results, a|b */
+};
+static const struct {
+    const char *name;
+    u8 traits;
+} traits[] = {{"selp", TYPED},        {"slct", TYPED},        {"shr", TYPED}, {"setp", PAIR | SINK},
+              {"match", PAIR | SINK}, {"elect", PAIR | SINK}, {"shfl", PAIR}, {"mbarrier", SINK},
+              {"atom", SINK},         {"lop3", SINK}};
+
+/* match has two results with .all, and mbarrier one that may be left out with arrivals. */
+static bool is_a(const struct insn *insn, enum trait trait) {
+    const struct text name = insn->modifiers[0];
+    if (text_is(name, "match") && !insn_has(insn, "all")) return false;
+    if (text_is(name, "mbarrier") && !insn_has(insn, "arrive") && !insn_has(insn, "arrive_drop")) return false;
+    for (size_t i = 0; i < sizeof traits / sizeof traits[0]; i++)
+        if (text_is(name, traits[i].name)) return (traits[i].traits & trait) != 0;
+    return false;
+}
+
+/* The type of the data: the last modifier, of slct that before it. */
+static struct text data_type(const struct insn *insn) {
+    return last_modifier(insn, text_is(insn->modifiers[0], "slct"));
+}
+
+/* Where integers and floats may stand, a float constant is no integer, and among bits has their width. */
+static bool constant_amiss(const struct insn *insn, const struct operand *o, unsigned bits) {
+    struct type type = type_named(data_type(insn));
+    if (type.valid && type.kind == REG_FLOAT) return false;
+    return (type.valid && type.kind == REG_INT) || bits != (o->kind == O_F32 ? 32u : 64u);
+}
+
+/* The registers of a vector have one kind: integers, floats or .f16x2, and bits beside them. One of them is there. */
+static const char *vector_mismatch(const struct loader *l, const struct operand *o) {
+    unsigned kinds = 0, sinks = 0;
+    for (unsigned i = 0; i < o->count; i++) {
+        const struct operand *item = &o->items[i];
+        const struct vreg *v = item->kind == O_REG ? &l->function->vregs[item->reg] : NULL;
+        sinks += item->kind == O_DISCARD;
+        if (v && v->halves)
+            kinds |= 1;
+        else if (item->kind == O_INTEGER || (v && v->kind == REG_INT))
+            kinds |= 2;
+        else if (item->kind == O_F32 || item->kind == O_F64 || (v && v->kind == REG_FLOAT))
+            kinds |= 4;
+    }
+    if (kinds & (kinds - 1)) return "registers of one vector are integers, floats or .f16x2, and bits beside them";
+    return sinks == o->count ? "a register is expected among the sinks" : NULL;
 }
 
 /* What a row whose encoder checks the operands leaves to say of all of them: outputs are registers, `_` is one, `a|b`
  * stands where there are two results. */
-static bool places_fit(const struct insn *insn, char *why, size_t capacity) {
+static bool places_fit(const struct loader *l, const struct insn *insn, char *why, size_t capacity) {
     struct text name = insn->modifiers[0];
-    bool pairs = text_is(name, "setp") || text_is(name, "shfl") || text_is(name, "elect") ||
-                 (text_is(name, "match") && insn_has(insn, "all"));
+    bool pairs = is_a(insn, PAIR);
     for (unsigned i = 0; i < insn->operand_count; i++) {
         const struct operand *o = &insn->operands[i];
         bool written = i < insn->outputs, vector = o->kind == O_VECTOR, sink = o->kind == O_DISCARD;
         if (written && ((o->kind != O_REG && !vector && !sink) || o->negated)) {
             snprintf(why, capacity, "operand %u is written and must be a register", i + 1);
+            return false;
+        }
+        if (written && sink && !is_a(insn, SINK)) {
+            snprintf(why, capacity, "operand %u: `_` stands for no result of this instruction", i + 1);
+            return false;
+        }
+        const char *mixed = vector ? vector_mismatch(l, o) : NULL;
+        if (mixed) {
+            snprintf(why, capacity, "operand %u: %s", i + 1, mixed);
+            return false;
+        }
+        if (o->paired && o->paired->kind == O_DISCARD && (sink || text_is(name, "elect"))) {
+            snprintf(why, capacity, "operand %u: a predicate is expected behind `|`", i + 1);
             return false;
         }
         for (unsigned j = 0; j < o->count && vector && !sink; j++)
@@ -143,29 +196,28 @@ static bool places_fit(const struct insn *insn, char *why, size_t capacity) {
     return true;
 }
 
-/* An integer constant where selp and slct move floats. */
-static bool selects_floats(const struct insn *insn, char letter) {
-    bool selp = text_is(insn->modifiers[0], "selp"), slct = text_is(insn->modifiers[0], "slct");
-    return (selp || slct) && (letter == 'W' || letter == 'L') && last_modifier(insn, slct).at[0] == 'f';
+/* An integer constant where floats are moved. */
+static bool moves_floats(const struct insn *insn, char letter) {
+    return is_a(insn, TYPED) && strchr("WL", letter) && type_named(data_type(insn)).kind == REG_FLOAT;
 }
 
 static bool packed_halves(const struct insn *insn, char letter) {
-    struct text type = insn->modifiers[insn->modifier_count - 1];
-    return letter == 'x' && (text_is(type, "f16x2") || text_is(type, "bf16x2"));
+    static const char *const names[] = {"f16x2", "bf16x2", "u16x2", "s16x2"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && letter == 'x'; i++)
+        if (text_is(last_modifier(insn, 0), names[i]) || insn_has(insn, names[i])) return true;
+    return false;
 }
 
 /* What a register of the right width is declared as, where a letter alone does not tell. */
 static bool declared_amiss(const struct insn *insn, struct vreg v, char letter) {
-    static const char *const strict[] = {"selp", "slct", "shr"};
-    if (v.kind == REG_BITS && !v.halves) return false;
-    struct text type = last_modifier(insn, text_is(insn->modifiers[0], "slct"));
+    struct text type = data_type(insn);
     char class = type.at[0];
-    if (v.halves) return letter == 'f' || text_is(type, "bf16x2");
+    bool typed = is_a(insn, TYPED) && strchr("WLB", letter);
+    if (v.halves) return strchr("fzv", letter) || text_is(type, "bf16x2") || (typed && class == 'f');
+    if (v.kind == REG_BITS) return false;
+    if (letter == 'H' && text_is(type, "bf16")) return true;
     if (packed_halves(insn, letter)) return v.kind == REG_INT;
-    for (size_t i = 0; i < sizeof strict / sizeof strict[0]; i++)
-        if (text_is(insn->modifiers[0], strict[i]) && strchr("WLB", letter))
-            return (v.kind == REG_FLOAT && class != 'b' && class != 'f') || (v.kind == REG_INT && class == 'f');
-    return false;
+    return typed && (v.kind == REG_FLOAT ? class != 'b' && class != 'f' : class == 'f');
 }
 
 /* NULL when the operand suits the letter of a signature, else why not. */
@@ -181,7 +233,8 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
                    {'f', 32, false, true, "an f32"},           {'l', 64, true, false, "a 64-bit integer"},
                    {'L', 64, true, true, "a 64-bit value"},    {'d', 64, false, true, "an f64"},
                    {'p', 1, false, false, "a predicate"},      {'i', 0, true, false, "an integer constant"},
-                   {'q', 128, true, true, "a 128-bit value"}};
+                   {'q', 128, true, true, "a 128-bit value"},  {'y', 32, false, false, "a .b32 or .f16x2"},
+                   {'z', 32, false, false, "a .b32"},          {'v', 32, true, false, "a 32-bit integer"}};
     for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
         if (letters[i].letter != letter) continue;
         const char *want = letters[i].want;
@@ -194,17 +247,18 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
             return v.kind == REG_BITS || (v.kind == REG_INT ? letters[i].integer : letters[i].floating) ? NULL : want;
         }
         case O_INTEGER:
-            return (letters[i].integer && !packed_halves(insn, letter) && !selects_floats(insn, letter)) ||
-                           letter == 'p'
+            if (letter == 'y' || letter == 'z') return NULL;
+            return (letters[i].integer && !packed_halves(insn, letter) && !moves_floats(insn, letter)) || letter == 'p'
                        ? NULL
                        : want;
         case O_F32:
         case O_F64:
-            if (bits_mismatch(insn, o, letters[i].bits)) return want;
+            if (letters[i].integer && constant_amiss(insn, o, letters[i].bits)) return want;
             return letters[i].floating && letters[i].bits >= 32 ? NULL : want;
         case O_SPECIAL:
+            if (letter == 'p' && special_rows[o->special].bits != 1) return want;
             if (!text_is(insn->modifiers[0], "mov")) return "a register (mov reads special registers)";
-            return letters[i].integer && special_fits(o->special, letters[i].bits) ? NULL : want;
+            return (letters[i].integer || letter == 'p') && special_fits(o->special, letters[i].bits) ? NULL : want;
         case O_VARIABLE:
             return letter == 'l' || letter == 'L' ||
                            ((letter == 'w' || letter == 'W') && o->variable->space != SPACE_GLOBAL &&
@@ -225,7 +279,7 @@ static bool operands_fit(const struct loader *l, struct insn *insn, const char *
     insn->outputs = 0;
     if (*sig >= '0' && *sig <= '9') {
         insn->outputs = (unsigned)(*sig - '0');
-        if (insn->outputs <= insn->operand_count) return places_fit(insn, why, capacity);
+        if (insn->outputs <= insn->operand_count) return places_fit(l, insn, why, capacity);
         snprintf(why, capacity, "at least %u operand%s expected, not %u", insn->outputs,
                  insn->outputs == 1 ? " is" : "s are", insn->operand_count);
         return false;
@@ -250,7 +304,7 @@ static bool operands_fit(const struct loader *l, struct insn *insn, const char *
         snprintf(why, capacity, "%u operands are expected, not %u", count, insn->operand_count);
         return false;
     }
-    return places_fit(insn, why, capacity);
+    return places_fit(l, insn, why, capacity);
 }
 
 /* The first form whose pattern fits this opcode text, remembered by the text. */
@@ -271,6 +325,7 @@ static unsigned first_form(struct loader *l, const struct insn *insn) {
 static bool takes_names(const struct insn *insn) {
     const struct text root = insn->modifiers[0];
     if (text_is(root, "cvta")) return insn->modifier_count < 2 || !text_is(insn->modifiers[1], "to");
+    if (text_is(root, "getctarank")) return insn_has(insn, "shared::cluster");
     return text_is(root, "mov") || text_is(root, "mapa");
 }
 
@@ -282,11 +337,11 @@ static void check_variables(struct loader *l, const struct insn *insn, const str
         check_variables(l, insn, &o->items[i], number, true);
     if (o->kind != O_VARIABLE) return;
     const struct text name = o->variable->name;
-    bool taken = !within && takes_names(insn);
+    bool taken = !within && number == 2 && takes_names(insn);
     if (!taken && !o->sum)
         insn_fail(l, insn, "operand %u: mov brings the address of `%.*s` into a register", number, (int)name.length,
                   name.at);
-    if (taken && o->variable->passed)
+    if (taken && o->variable->passing)
         insn_fail(l, insn, "operand %u: `%.*s`, the parameter of a call, has no address", number, (int)name.length,
                   name.at);
 }

@@ -6,22 +6,54 @@
 
 enum { MAX_INITIAL = 1 << 28 };
 
-static void fill_address(struct loader *l, struct filling *fill, const struct variable *v) {
+/* The number of the lowest bit of a byte's mask: 8 of 0xff00. */
+static unsigned byte_of(struct loader *l) {
+    u64 mask = l->token.kind == T_INTEGER ? l->token.bits : WARP;
+    unsigned shift = 0;
+    while (shift < 56 && mask >> shift != 0xff)
+        shift += 8;
+    if (mask != 0xffull << shift)
+        load_fail(l, l->token.line, "0x%llx is no mask of one byte, such as 0xff00", (unsigned long long)mask);
+    return shift;
+}
+
+/* A variable whose address is an initial value. */
+static const struct variable *addressed(struct loader *l) {
     struct text name = parse_identifier(l);
     if (text_is(name, "generic") && lex_punct(l, '(')) {
         name = parse_identifier(l);
         lex_expect(l, ')');
     }
-    struct symbol *s = symbol_find(l, name);
-    if (!s || s->kind != SYMBOL_VARIABLE || (s->variable->space != SPACE_GLOBAL && s->variable->space != SPACE_CONST))
+    const struct symbol *s = symbol_find(l, name);
+    if (s ? s->kind == SYMBOL_FUNCTION : function_known(l, name))
+        load_fail(l, l->behind, "the address of function `%.*s`: calls through pointers are not supported",
+                  (int)name.length, name.at);
+    const struct variable *v = s && s->kind == SYMBOL_VARIABLE ? s->variable : NULL;
+    if (!v || (v->space != SPACE_GLOBAL && v->space != SPACE_CONST))
         load_fail(l, l->behind, "`%.*s` in an initialiser is not a global or constant variable", (int)name.length,
                   name.at);
-    if (v->element != 8) load_fail(l, l->behind, "an address initialises 64-bit elements only");
+    return v;
+}
+
+static _Noreturn void mismatch(struct loader *l, u32 line, struct type type) {
+    const char *what = type.kind == REG_FLOAT ? "a float" : "an integer";
+    load_fail(l, line, "%s constant is expected for %s variable", what, what);
+}
+
+/* Of an address: all of it, or the byte from bit `shift` on. */
+static void fill_address(struct loader *l, struct filling *fill, struct type type, bool byte, unsigned shift) {
+    if (type.kind == REG_FLOAT) mismatch(l, l->token.line, type);
+    const struct variable *to = addressed(l);
+    if (!type.is_unsigned || type.bits == 16 || (!byte && type.bits < 32))
+        load_fail(l, l->behind, "an address initialises .u64; one of its bytes, as 0xff00(%.*s), .u8, .u32 or .u64",
+                  (int)to->name.length, to->name.at);
+    if (!byte && type.bits != 64) load_fail(l, l->behind, "an address initialises 64-bit elements only");
     s64 addend = lex_punct(l, '+') ? constant_integer(l) : 0;
     if (fill->pointer_count == fill->pointer_capacity)
         fill->pointers =
             load_grow(l, fill->pointers, fill->pointer_count, sizeof *fill->pointers, &fill->pointer_capacity);
-    fill->pointers[fill->pointer_count++] = (struct ptx_pointer){(unsigned)fill->at, 8, s->variable->index, addend};
+    fill->pointers[fill->pointer_count++] = (struct ptx_pointer){
+        .offset = (unsigned)fill->at, .bytes = byte ? 1 : 8, .variable = to->index, .shift = shift, .addend = addend};
 }
 
 /* Room for one more element. */
@@ -35,28 +67,50 @@ static void reserve(struct loader *l, struct filling *fill, const struct variabl
     fill->capacity = bigger;
 }
 
-/* 0f... stands for its bits wherever it is; a double goes into 32 bits as a float. */
-static u64 float_bits(const struct token *t, unsigned bytes) {
-    if (t->kind == T_F32 || bytes > 4) return t->bits;
-    double d;
-    memcpy(&d, &t->bits, 8);
-    return bytes == 4 ? float_from_double(FMT_F32, d, ROUND_NEAREST) : 0;
+/* 0f... stands for its bits wherever it is; a double goes into 32 bits as a float, into fewer with its lowest bits. */
+static u64 float_bits(struct constant c, unsigned bits) {
+    if (c.kind == CONSTANT_F32 || bits != 32) return c.bits;
+    double wide;
+    memcpy(&wide, &c.bits, 8);
+    float narrow = (float)wide;
+    u32 out;
+    memcpy(&out, &narrow, 4);
+    return out;
+}
+
+static u64 constant_bits(struct loader *l, struct type type) {
+    struct constant c = constant_any(l);
+    bool is_float = c.kind == CONSTANT_F32 || c.kind == CONSTANT_F64;
+    if (is_float ? type.kind == REG_INT : type.kind == REG_FLOAT) mismatch(l, c.line, type);
+    if (is_float && type.bits > 64) load_fail(l, c.line, "no float initialises %u bits", type.bits);
+    return is_float ? float_bits(c, type.bits) : c.bits;
+}
+
+/* A mask, then in parentheses what it is of: an address or a constant. Returns the constant's byte. */
+static u64 fill_byte(struct loader *l, struct filling *fill, struct type type) {
+    u64 bits = 0;
+    unsigned shift = byte_of(l);
+    if (type.kind == REG_FLOAT) mismatch(l, l->token.line, type);
+    lex_next(l);
+    lex_expect(l, '(');
+    if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ"))
+        fill_address(l, fill, type, true, shift);
+    else
+        bits = (u64)constant_integer(l) >> shift & 0xff;
+    lex_expect(l, ')');
+    return bits;
 }
 
 static void fill_scalar(struct loader *l, struct filling *fill, const struct variable *v, struct type type) {
     reserve(l, fill, v);
-    struct token t;
     u64 bits = 0;
-    bool is_float = constant_float(l, &t);
-    if (is_float && type.kind != REG_INT)
-        bits = float_bits(&t, v->element);
-    else if (is_float || type.kind == REG_FLOAT)
-        load_fail(l, t.line, "%s constant is expected for %s variable",
-                  type.kind == REG_FLOAT ? "a float" : "an integer", type.kind == REG_FLOAT ? "a float" : "an integer");
-    else if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ"))
-        fill_address(l, fill, v);
+    bool number = l->token.kind == T_INTEGER || text_is(l->token.text, "WARP_SZ");
+    if (number && lex_behind_is(l, '('))
+        bits = fill_byte(l, fill, type);
+    else if (!number && l->token.kind == T_NAME)
+        fill_address(l, fill, type, false, 0);
     else
-        bits = (u64)constant_integer(l);
+        bits = constant_bits(l, type);
     memcpy(fill->bytes + fill->at, &bits, v->element < 8 ? v->element : 8);
     fill->at += v->element;
 }
@@ -88,7 +142,7 @@ static u64 fill_level(struct loader *l, struct filling *fill, const struct varia
 
 void parse_initial(struct loader *l, struct filling *fill, struct variable *v, const struct dimensions *size) {
     u32 line = l->token.line;
-    if (size->half) load_fail(l, line, "variables of .f16 have no initialiser: declare .b16");
+    if (size->half) load_fail(l, line, "variables of .f16 and .f16x2 have no initialiser: declare .b16 or .b32");
     u64 count = fill_level(l, fill, v, size, 0);
     if (!size->open) return;
     if (!count)

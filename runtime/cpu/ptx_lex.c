@@ -1,8 +1,8 @@
 /* ptx_lex.c - PTX text to tokens: one at a time, in loader->token.
  * Owns comments, numbers, names and line counting; knows nothing of directives or opcodes. */
 #include <ctype.h>
+#include <errno.h>
 #include <locale.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <runtime/cpu/ptx.h>
@@ -15,14 +15,46 @@ static bool is_name(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
 
+/* In comments, too: ptxas ends at them. */
+void lex_check_bytes(struct loader *l) {
+    for (const char *c = l->source; *c; c++)
+        if ((unsigned char)*c > 127)
+            load_fail(l, line_of(l, c), "byte 0x%02X is not PTX: only ASCII is", (unsigned)(unsigned char)*c);
+}
+
+static const char *skip_spaces(const char *at) {
+    while (*at == ' ' || *at == '\t')
+        at++;
+    return at;
+}
+
+/* The end of a line as preprocessors write it, # 5 "a.cu" 1 3 or #line 5 "a.cu", from its # on; NULL: it is none. */
+static const char *line_marker(const char *at) {
+    at = skip_spaces(at + 1);
+    if (strncmp(at, "line", 4) == 0) at = skip_spaces(at + 4);
+    if (!isdigit((unsigned char)*at)) return NULL;
+    while (isdigit((unsigned char)*at))
+        at++;
+    const char *name = skip_spaces(at);
+    if (name == at || *name != '"') return NULL;
+    at = name + 1 + strcspn(name + 1, "\"\n");
+    if (*at++ != '"') return NULL;
+    while (skip_spaces(at) != at && isdigit((unsigned char)*skip_spaces(at)))
+        at = skip_spaces(at) + 1;
+    at = skip_spaces(at);
+    return *at == '\n' ? at : NULL;
+}
+
 static void skip_blank(struct loader *l) {
     for (;;) {
         char c = *l->at;
         if (c == '\n') {
             l->line++;
             l->at++;
-        } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
+        } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\x1a') {
             l->at++;
+        } else if (c == '#' && line_marker(l->at)) {
+            l->at = line_marker(l->at);
         } else if (c == '/' && l->at[1] == '/') {
             while (*l->at && *l->at != '\n')
                 l->at++;
@@ -51,13 +83,31 @@ static u64 hex_bits(struct loader *l, unsigned digits) {
     return value;
 }
 
+static bool is_exponent(const char *at) {
+    if (*at != 'e' && *at != 'E') return false;
+    return isdigit((unsigned char)at[1]) || ((at[1] == '-' || at[1] == '+') && isdigit((unsigned char)at[2]));
+}
+
+/* 1.5, 1., .5, with an exponent or without; 1e5. What follows the point of `1.` is no name. */
 static bool is_decimal_float(const char *at) {
     while (isdigit((unsigned char)*at))
         at++;
-    if (*at == '.' && isdigit((unsigned char)at[1])) return true;
-    if (*at == '.' && !is_name_start(at[1])) return true;
-    return (*at == 'e' || *at == 'E') &&
-           (isdigit((unsigned char)at[1]) || ((at[1] == '-' || at[1] == '+') && isdigit((unsigned char)at[2])));
+    if (*at == '.') return isdigit((unsigned char)at[1]) || !is_name_start(at[1]) || is_exponent(at + 1);
+    return is_exponent(at);
+}
+
+static u64 decimal_float(struct loader *l) {
+    char *end;
+    u64 bits;
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* a decimal point in every locale */
+    if (!plain) load_fail(l, l->line, "out of memory");
+    errno = 0;
+    double value = strtod_l(l->at, &end, plain);
+    freelocale(plain);
+    if (errno == ERANGE) load_fail(l, l->line, "float constant beyond the range of f64");
+    l->at = end;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
 }
 
 static void lex_number(struct loader *l) {
@@ -69,15 +119,8 @@ static void lex_number(struct loader *l) {
         t->kind = second == 'f' ? T_F32 : T_F64;
         t->bits = hex_bits(l, second == 'f' ? 8 : 16);
     } else if (second != 'x' && second != 'b' && is_decimal_float(begin)) {
-        char *end;
-        locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* a decimal point in every locale */
-        if (!plain) load_fail(l, l->line, "out of memory");
-        double value = strtod_l(begin, &end, plain);
-        freelocale(plain);
-        if (isinf(value)) load_fail(l, l->line, "float constant beyond the range of f64");
-        l->at = end;
         t->kind = T_F64;
-        memcpy(&t->bits, &value, 8);
+        t->bits = decimal_float(l);
     } else {
         unsigned base = second == 'x' ? 16 : second == 'b' ? 2 : begin[0] == '0' ? 8 : 10;
         l->at += base == 16 || base == 2 ? 2 : 0;
@@ -120,20 +163,21 @@ void lex_next(struct loader *l) {
         l->at++;
         while (is_name(*l->at) || (c == '%' && *l->at == '.' && is_name_start(l->at[1])))
             l->at++;
-    } else if (c == '.' && (is_name_start(begin[1]) || isdigit((unsigned char)begin[1]))) {
+    } else if (c == '.' && is_name_start(begin[1])) {
         l->at++;
-        if (isdigit((unsigned char)begin[1])) load_fail(l, l->line, "a number begins with a digit");
         while (is_name(*l->at))
             l->at++;
         t->kind = T_DOT;
         t->text.at++;
         t->text.length = (u32)(l->at - t->text.at);
         return;
-    } else if (isdigit((unsigned char)c)) {
+    } else if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)begin[1]))) {
         lex_number(l);
     } else if (c == '"') {
-        for (l->at++; *l->at != '"'; l->at++)
-            if (!*l->at || *l->at == '\n') load_fail(l, l->line, "string without an end");
+        for (l->at++; *l->at != '"'; l->at++) {
+            if (!*l->at) load_fail(l, t->line, "string without an end");
+            l->line += *l->at == '\n';
+        }
         l->at++;
         t->kind = T_STRING;
     } else if ((unsigned char)c >= 127 || (unsigned char)c < 32) {
@@ -164,6 +208,16 @@ void lex_opcode(struct loader *l) {
             l->at++;
     }
     l->token.text.length = (u32)(l->at - l->token.text.at);
+}
+
+bool lex_behind_is(struct loader *l, char c) {
+    const char *at = l->at;
+    u32 line = l->line;
+    skip_blank(l);
+    bool is = *l->at == c;
+    l->at = at;
+    l->line = line;
+    return is;
 }
 
 void lex_skip_line(struct loader *l) {

@@ -57,7 +57,7 @@ static bool parse_one(struct loader *l, struct ptx_function *p, struct stated *s
     } else if (lex_dot(l, "maxnctapersm")) {
         load_fail(l, l->behind, ".maxnctapersm went with PTX 2.1: state .minnctapersm");
     } else {
-        return parse_pragma(l);
+        return parse_pragma(l, PRAGMA_ENTRY);
     }
     return true;
 }
@@ -77,7 +77,7 @@ static enum linkage parse_linkage(struct loader *l) {
         const char *name;
         enum linkage linkage;
     } table[] = {
-        {"visible", LINKAGE_PLAIN}, {"weak", LINKAGE_PLAIN}, {"common", LINKAGE_COMMON}, {"extern", LINKAGE_EXTERN}};
+        {"visible", LINKAGE_VISIBLE}, {"weak", LINKAGE_WEAK}, {"common", LINKAGE_COMMON}, {"extern", LINKAGE_EXTERN}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (lex_dot(l, table[i].name)) return table[i].linkage;
     return LINKAGE_NONE;
@@ -94,8 +94,8 @@ static void parse_item(struct loader *l) {
     if (lex_dot(l, "entry"))
         parse_entry(l, linkage == LINKAGE_EXTERN);
     else if (lex_dot(l, "func"))
-        parse_device_function(l);
-    else if (parse_space(l, linkage == LINKAGE_EXTERN))
+        parse_device_function(l, linkage);
+    else if (parse_space(l, linkage))
         return;
     else if (linkage != LINKAGE_NONE)
         lex_unexpected(l, "an entry, a function or a variable");
@@ -112,4 +112,7 @@ void parse_module(struct loader *l) {
     parse_head(l);
     while (l->token.kind != T_END)
         parse_item(l);
+    functions_check(l);
+    externals_check(l);
+    debug_check(l);
 }

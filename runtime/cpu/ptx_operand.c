@@ -2,7 +2,8 @@
  * Names are resolved here, so that nested scopes need no memory of their names later. */
 #include <runtime/cpu/ptx.h>
 
-static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
+/* within: a vector, where a variable's name takes no offset */
+static void parse_name(struct loader *l, struct insn *insn, struct operand *o, bool within) {
     struct token t = l->token;
     u32 vreg;
     lex_next(l);
@@ -26,11 +27,17 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
         o->special = (u8)special;
         return;
     }
+    int vector = t.text.at[0] == '%' ? special_vector(t.text) : -1;
     struct symbol *s = symbol_find(l, t.text);
+    if (!s && vector >= 0) {
+        o->kind = O_SPECIAL_VECTOR;
+        o->special = (u8)vector;
+        return;
+    }
     if (s && s->kind == SYMBOL_VARIABLE) {
         o->kind = O_VARIABLE;
         o->variable = s->variable;
-        o->sum = lex_punct(l, '+');
+        o->sum = !within && lex_punct(l, '+');
         if (o->sum) o->bits = (u64)constant_integer(l);
         return;
     }
@@ -58,6 +65,22 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o) {
     insn_fail(l, insn, "`%.*s` is not declared", (int)t.text.length, t.text.at);
 }
 
+/* name[5]: the address of an element. It stands for a name, and for the address of ld and st. */
+static void parse_index(struct loader *l, struct insn *insn, struct operand *o) {
+    const struct text root = insn->modifiers[0];
+    const struct variable *v = o->variable;
+    if (!v->array || v->passing || v->space == SPACE_PARAM || !v->bytes)
+        insn_fail(l, insn, "`%.*s` is no array with a size: an offset is written [%.*s+4]", (int)v->name.length,
+                  v->name.at, (int)v->name.length, v->name.at);
+    if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ"))
+        insn_fail(l, insn, "the index of `%.*s` is a constant: add a register to the address instead",
+                  (int)v->name.length, v->name.at);
+    o->bits = (u64)constant_integer(l) * v->element;
+    lex_expect(l, ']');
+    unsigned address = text_is(root, "st") ? 0 : text_is(root, "ld") || text_is(root, "ldu") ? 1 : MAX_OPERANDS;
+    if (o == &insn->operands[address]) o->kind = O_ADDRESS;
+}
+
 static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within);
 static void parse_vector(struct loader *l, struct insn *insn, struct operand *o);
 
@@ -66,7 +89,7 @@ static void parse_address(struct loader *l, struct insn *insn, struct operand *o
     o->kind = O_ADDRESS;
     if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
         struct operand base = {0};
-        parse_name(l, insn, &base);
+        parse_name(l, insn, &base, false);
         if (base.kind == O_REG) {
             o->has_reg = true;
             o->reg = base.reg;
@@ -101,23 +124,21 @@ static void parse_vector(struct loader *l, struct insn *insn, struct operand *o)
 }
 
 static void parse_constant(struct loader *l, struct operand *o) {
-    struct token t;
-    if (constant_float(l, &t)) {
-        o->kind = t.kind == T_F32 ? O_F32 : O_F64;
-        o->bits = t.bits;
-        return;
-    }
-    o->kind = O_INTEGER;
-    o->bits = (u64)constant_integer(l);
+    static const u8 kinds[] = {
+        [CONSTANT_SIGNED] = O_INTEGER, [CONSTANT_UNSIGNED] = O_INTEGER, [CONSTANT_F32] = O_F32, [CONSTANT_F64] = O_F64};
+    struct constant c = constant_any(l);
+    o->kind = (enum operand_kind)kinds[c.kind];
+    o->bits = c.bits;
 }
 
 static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within) {
     if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
-        parse_name(l, insn, o);
+        parse_name(l, insn, o, within);
+        if (!within && o->kind == O_VARIABLE && !o->sum && lex_punct(l, '[')) parse_index(l, insn, o);
     } else if (l->token.kind == T_PUNCT && l->token.punct == '!' && !l->token.second) {
         lex_next(l);
         if (l->token.kind != T_NAME) insn_fail(l, insn, "a predicate is expected after `!`");
-        parse_name(l, insn, o);
+        parse_name(l, insn, o, within);
         o->negated = true;
     } else if (!within && lex_punct(l, '[')) {
         parse_address(l, insn, o);
@@ -130,8 +151,12 @@ static void parse_operand(struct loader *l, struct insn *insn, struct operand *o
     if (!within && lex_punct(l, '|')) {
         o->paired = load_take(l, sizeof *o->paired);
         if (l->token.kind != T_NAME) insn_fail(l, insn, "a predicate is expected after `|`");
-        parse_name(l, insn, o->paired);
+        parse_name(l, insn, o->paired, true);
     }
+}
+
+void parse_argument(struct loader *l, struct insn *insn, struct operand *o) {
+    parse_operand(l, insn, o, true);
 }
 
 void parse_operands(struct loader *l, struct insn *insn) {

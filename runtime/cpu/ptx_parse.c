@@ -102,6 +102,28 @@ static void add_instruction(struct loader *l, struct insn *insn) {
     f->insns[f->insn_count++] = insn;
 }
 
+/* mov.v4.u32 {a, b, c, d}, %tid: a mov of each part. */
+static bool add_parts(struct loader *l, struct insn *insn) {
+    const struct operand *to = &insn->operands[0], *from = &insn->operands[1];
+    if (insn->operand_count != 2 || from->kind != O_SPECIAL_VECTOR || !text_is(insn->modifiers[0], "mov")) return false;
+    if (insn->modifier_count != 3 || !text_is(insn->modifiers[1], "v4") || to->kind != O_VECTOR || to->count != 4)
+        insn_fail(l, insn, "a special register of four parts is read with mov.v4 {a, b, c, d}");
+    const struct text type = insn->modifiers[2];
+    char *opcode = load_take(l, type.length + sizeof "mov.");
+    memcpy(opcode, "mov.", 4);
+    memcpy(opcode + 4, type.at, type.length);
+    unsigned sinks = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        const struct operand part = {.kind = O_SPECIAL, .special = (u8)(from->special + i)};
+        if (to->items[i].kind == O_DISCARD)
+            sinks++;
+        else
+            add_transfer(l, insn, opcode, &to->items[i], &part);
+    }
+    if (sinks == 4) insn_fail(l, insn, "a register is expected among the sinks");
+    return true;
+}
+
 static void parse_instruction(struct loader *l) {
     struct function *f = l->function;
     struct insn *insn = load_take(l, sizeof *insn);
@@ -132,6 +154,7 @@ static void parse_instruction(struct loader *l) {
         insn->operands[insn->operand_count++] = (struct operand){.kind = O_LABEL, .label = l->return_to};
     if (l->token.kind == T_END) insn_fail(l, insn, "`;` is expected before the end");
     if (!lex_punct(l, ';')) insn_fail(l, insn, "`;` is expected before `%.*s`", (int)shown(l).length, shown(l).at);
+    if (add_parts(l, insn)) return;
     form_choose(l, insn);
     add_instruction(l, insn);
 }
@@ -151,6 +174,22 @@ void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard
     add_instruction(l, branch);
 }
 
+void add_transfer(struct loader *l, const struct insn *insn, const char *opcode, const struct operand *first,
+                  const struct operand *second) {
+    struct insn *transfer = load_take(l, sizeof *transfer);
+    *transfer = (struct insn){.opcode = {opcode, (u32)strlen(opcode)},
+                              .text = insn->text,
+                              .line = insn->line,
+                              .operands = {*first, *second},
+                              .operand_count = 2,
+                              .guard = insn->guard,
+                              .guard_not = insn->guard_not,
+                              .guarded = insn->guarded};
+    split_modifiers(l, transfer);
+    form_choose(l, transfer);
+    add_instruction(l, transfer);
+}
+
 static void parse_branch_targets(struct loader *l, struct text name) {
     struct symbol *s = symbol_add(l, name, SYMBOL_TARGETS);
     struct label_list *list = s->targets = load_take(l, sizeof *list);
@@ -164,31 +203,46 @@ static void parse_branch_targets(struct loader *l, struct text name) {
     lex_expect(l, ';');
 }
 
-bool parse_space(struct loader *l, bool external) {
+bool parse_space(struct loader *l, enum linkage linkage) {
     static const struct {
         const char *name;
         enum space space;
     } spaces[] = {{"shared", SPACE_SHARED}, {"global", SPACE_GLOBAL}, {"const", SPACE_CONST}, {"local", SPACE_LOCAL}};
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (lex_dot(l, spaces[i].name)) {
-            parse_variable(l, spaces[i].space, external);
+            parse_variable(l, spaces[i].space, linkage);
             return true;
         }
     return false;
 }
 
-void parse_statement(struct loader *l) {
+static void parse_statement(struct loader *l);
+
+/* Behind the opening brace. */
+static void parse_block(struct loader *l) {
+    while (!lex_punct(l, '}')) {
+        if (l->token.kind == T_END) load_fail(l, l->token.line, "`}` is missing at the end");
+        parse_statement(l);
+    }
+}
+
+void parse_body(struct loader *l) {
+    lex_expect(l, '{');
+    parse_block(l);
+    const struct label *missing = scope_settle(l);
+    if (missing)
+        load_fail(l, missing->line, "label `%.*s` is not defined", (int)missing->name.length, missing->name.at);
+}
+
+static void parse_statement(struct loader *l) {
     if (lex_punct(l, '{')) {
         scope_open(l);
-        while (!lex_punct(l, '}')) {
-            if (l->token.kind == T_END) load_fail(l, l->token.line, "`}` is missing at the end");
-            parse_statement(l);
-        }
+        parse_block(l);
         scope_close(l);
         return;
     }
     if (l->token.kind == T_DOT) {
-        if (parse_pragma(l) || parse_loc(l) || parse_space(l, false)) return;
+        if (parse_pragma(l, PRAGMA_BODY) || parse_loc(l) || parse_space(l, LINKAGE_NONE)) return;
         if (lex_dot(l, "reg")) {
             parse_registers(l);
             return;
@@ -240,11 +294,17 @@ static void parse_parameters(struct loader *l) {
     lex_expect(l, ')');
 }
 
+enum { MOST_SHARED = 227 * 1024 }; /* of a CTA */
+
 void finish_function(struct loader *l, struct function *f) {
     struct ptx_function *p = &f->public;
     unsigned align = l->dynamic_align > 16 ? l->dynamic_align : 16;
     p->static_shared =
         (unsigned)(l->dynamic_align ? (f->shared_bytes + align - 1) & ~(u64)(align - 1) : f->shared_bytes);
+    if (p->name && p->static_shared > MOST_SHARED)
+        load_fail(l, l->behind,
+                  "shared variables of `" SHOWN_NAME "` and its module have %u bytes, and %d are the most", p->name,
+                  p->static_shared, MOST_SHARED);
     p->local_bytes = (unsigned)((f->local_most + 15) & ~15ull);
     p->param_bytes = (unsigned)f->param_bytes;
     p->module = l->module;
@@ -275,11 +335,7 @@ void parse_entry(struct loader *l, bool external) {
         load_fail(l, l->token.line, "`.%.*s` is not supported before the body of `" SHOWN_NAME "`",
                   (int)shown(l).length, shown(l).at, f->public.name);
     if (l->token.kind != T_PUNCT || l->token.punct != '{') lex_unexpected(l, "`{`");
-    parse_statement(l);
-    struct name_scope *outer = l->scope;
-    if (outer->pending)
-        load_fail(l, outer->pending->line, "label `%.*s` is not defined", (int)outer->pending->name.length,
-                  outer->pending->name.at);
+    parse_body(l);
     scope_close(l);
     finish_function(l, f);
     l->function = NULL;
@@ -293,6 +349,7 @@ void parse_entry(struct loader *l, bool external) {
 static bool read_text(struct loader *l) {
     struct ptx_module *m = l->module;
     if (setjmp(l->escape)) return false;
+    lex_check_bytes(l);
     scope_open(l);
     functions_find(l);
     lex_next(l);

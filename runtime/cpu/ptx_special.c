@@ -1,6 +1,7 @@
 /* ptx_special.c - special registers: their names and values.
  * May ask the world for time and SM; sets warp->read_timer. */
 #include <stdio.h>
+#include <string.h>
 #include <runtime/cpu/ptx.h>
 
 const struct special_row special_rows[S_COUNT] = {
@@ -15,26 +16,19 @@ int special_named(struct text name) {
     return -1;
 }
 
+int special_vector(struct text name) {
+    for (int i = 0; i < S_COUNT; i++) {
+        const char *row = special_rows[i].name;
+        size_t length = strlen(row);
+        if (length == name.length + 2 && row[length - 1] == 'x' && row[length - 2] == '.' &&
+            memcmp(row, name.at, name.length) == 0)
+            return i;
+    }
+    return -1;
+}
+
 bool special_foreign(struct text name) {
-    static const char *const single[] = {"%tid",
-                                         "%ntid",
-                                         "%ctaid",
-                                         "%nctaid",
-                                         "%tid.w",
-                                         "%ntid.w",
-                                         "%ctaid.w",
-                                         "%nctaid.w",
-                                         "%clusterid",
-                                         "%nclusterid",
-                                         "%cluster_ctaid",
-                                         "%cluster_nctaid",
-                                         "%clusterid.w",
-                                         "%nclusterid.w",
-                                         "%cluster_ctaid.w",
-                                         "%cluster_nctaid.w",
-                                         "%current_graph_exec",
-                                         "%reserved_smem_offset_cap",
-                                         "%reserved_smem_offset_0",
+    static const char *const single[] = {"%current_graph_exec", "%reserved_smem_offset_cap", "%reserved_smem_offset_0",
                                          "%reserved_smem_offset_1"};
     static const struct {
         const char *stem, *after;
@@ -49,6 +43,10 @@ bool special_foreign(struct text name) {
             if (text_is(name, text)) return true;
         }
     return false;
+}
+
+bool special_known(struct text name) {
+    return name.at[0] == '%' && (special_named(name) >= 0 || special_vector(name) >= 0 || special_foreign(name));
 }
 
 static u64 cluster_value(const struct cta *cta, unsigned special) {
@@ -82,7 +80,7 @@ static u64 cluster_value(const struct cta *cta, unsigned special) {
     case S_cluster_nctarank:
         return (u64)size[0] * size[1] * size[2];
     default:
-        return g->cluster[0] != 0; /* is_explicit_cluster */
+        return g->explicit_cluster; /* is_explicit_cluster */
     }
 }
 
@@ -111,6 +109,15 @@ u64 special_value(const struct exec *x, unsigned special, unsigned lane) {
     case S_nctaid_y:
     case S_nctaid_z:
         return g->dim[special - S_nctaid_x];
+    case S_tid_w:
+    case S_ntid_w:
+    case S_ctaid_w:
+    case S_nctaid_w:
+    case S_clusterid_w:
+    case S_nclusterid_w:
+    case S_cluster_ctaid_w:
+    case S_cluster_nctaid_w:
+        return 0;
     case S_laneid:
         return lane;
     case S_warpid:

@@ -15,6 +15,7 @@ void scope_open(struct loader *l) {
     if (++l->depth > 200) load_fail(l, l->token.line, "more than 200 nested scopes");
     struct name_scope *scope = load_take(l, sizeof *scope);
     scope->outer = l->scope;
+    scope->depth = l->depth;
     l->scope = scope;
 }
 
@@ -24,16 +25,26 @@ static struct label *label_here(struct loader *l, struct text name) {
     return s && s->kind == SYMBOL_LABEL && s->scope == l->scope ? s->label : NULL;
 }
 
+const struct label *scope_settle(struct loader *l) {
+    struct label **at = &l->scope->pending;
+    while (*at) {
+        const struct label *seen = label_here(l, (*at)->name);
+        if (seen) {
+            (*at)->position = seen->position;
+            *at = (*at)->next;
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    return l->scope->pending;
+}
+
 /* Labels that the scope used and did not define are looked for one scope further out, when that closes. */
 void scope_close(struct loader *l) {
     struct name_scope *scope = l->scope;
+    scope_settle(l);
     for (struct label *label = scope->pending, *next; label; label = next) {
         next = label->next;
-        const struct label *seen = label_here(l, label->name);
-        if (seen) {
-            label->position = seen->position;
-            continue;
-        }
         label->next = scope->outer->pending;
         scope->outer->pending = label;
     }
@@ -43,44 +54,79 @@ void scope_close(struct loader *l) {
     l->depth--;
 }
 
-struct symbol *symbol_find(struct loader *l, struct text name) {
+/* What is declared as this very name, innermost first. */
+static struct symbol *find_exact(struct loader *l, struct text name) {
     for (struct symbol *s = *bucket_of(l, name); s; s = s->next)
-        if (!s->scope->hidden && text_same(s->name, name)) return s;
+        if (!s->range && !s->scope->hidden && text_same(s->name, name)) return s;
     return NULL;
+}
+
+/* The range that a name is a member of, as %r12 is of %r<100>, and %r012; its number in it. What is before all digits
+ * at the end is the range's name: %r12 is of no range %r1. */
+static struct symbol *find_range(struct loader *l, struct text name, u32 *number) {
+    u32 stem = name.length;
+    while (stem && isdigit((unsigned char)name.at[stem - 1]))
+        stem--;
+    if (stem == name.length) return NULL;
+    u64 value = 0;
+    for (u32 i = stem; i < name.length && value <= UINT32_MAX; i++)
+        value = value * 10 + (unsigned)(name.at[i] - '0');
+    const struct text range = {name.at, stem};
+    for (struct symbol *s = *bucket_of(l, range); s; s = s->next)
+        if (s->range && !s->scope->hidden && value < s->count && text_same(s->name, range)) {
+            *number = (u32)value;
+            return s;
+        }
+    return NULL;
+}
+
+/* Of a name and a range that has it as a member, the inner one; in one scope the range. */
+static struct symbol *find(struct loader *l, struct text name, u32 *number) {
+    struct symbol *exact = find_exact(l, name), *range = find_range(l, name, number);
+    if (range && (!exact || range->scope->depth >= exact->scope->depth)) return range;
+    *number = 0;
+    return exact;
+}
+
+struct symbol *symbol_find(struct loader *l, struct text name) {
+    u32 number;
+    struct symbol *s = find(l, name, &number);
+    return s && s->range && s->members ? &s->members[number] : s;
+}
+
+/* A register by its own name, or as member of a range. */
+struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg) {
+    u32 number;
+    struct symbol *s = find(l, name, &number);
+    if (!s || s->kind != SYMBOL_REGS) return NULL;
+    *vreg = s->first + number;
+    return s;
 }
 
 static _Noreturn void twice(struct loader *l, struct text name) {
     load_fail(l, line_of(l, name.at), "`%.*s` is declared twice in one scope", (int)name.length, name.at);
 }
 
-/* The number behind the stem of a member of a range, as in %r12; false where there is none: %r, %r01. */
-static bool member_number(struct text name, u32 stem, u32 *number) {
-    u32 digits = name.length - stem;
-    if (name.length <= stem || digits > 9 || (digits > 1 && name.at[stem] == '0')) return false;
-    *number = 0;
-    for (u32 i = stem; i < name.length; i++) {
-        if (!isdigit((unsigned char)name.at[i])) return false;
-        *number = *number * 10 + (u32)(name.at[i] - '0');
-    }
-    return true;
-}
-
 /* _ alone is a sink, $ and % alone are nothing, %tid.x has a part: none is a name that can be declared. */
 static void check_name(struct loader *l, struct text name) {
     bool part = memchr(name.at, '.', name.length) != NULL;
-    if (part || text_is(name, "WARP_SZ") || (name.length == 1 && !isalpha((unsigned char)name.at[0])))
+    bool word = text_is(name, "WARP_SZ") || text_is(name, "inlined_at") || text_is(name, "function_name");
+    if (part || word || (name.length == 1 && !isalpha((unsigned char)name.at[0])))
         load_fail(l, line_of(l, name.at), "`%.*s` cannot be declared", (int)name.length, name.at);
 }
 
-struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind) {
+static struct symbol *add(struct loader *l, struct text name, enum symbol_kind kind, bool range) {
     check_name(l, name);
+    if (kind == SYMBOL_FUNCTION && special_known(name))
+        load_fail(l, line_of(l, name.at), "`%.*s` is a special register", (int)name.length, name.at);
     struct symbol **bucket = bucket_of(l, name);
     for (struct symbol *s = *bucket; s && s->scope == l->scope; s = s->next)
-        if (text_same(s->name, name)) twice(l, name);
+        if (s->range == range && text_same(s->name, name)) twice(l, name);
     struct symbol *symbol = load_take(l, sizeof *symbol);
     symbol->scope = l->scope;
     symbol->name = name;
     symbol->kind = kind;
+    symbol->range = range;
     symbol->next = *bucket;
     symbol->scope_next = l->scope->symbols;
     *bucket = symbol;
@@ -88,52 +134,37 @@ struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind k
     return symbol;
 }
 
-/* The range that a name is a member of. */
-static struct symbol *range_member(struct loader *l, struct text name, u32 *vreg) {
-    struct symbol *s;
-    u32 digits = 0;
-    while (digits < name.length && digits < 9 && isdigit((unsigned char)name.at[name.length - digits - 1]))
-        digits++;
-    for (u32 n = 1; n <= digits; n++) {
-        struct text stem = {name.at, name.length - n};
-        if (n > 1 && name.at[stem.length] == '0') continue; /* %r01 is not %r1 */
-        u32 number = 0;
-        for (u32 i = 0; i < n; i++)
-            number = number * 10 + (u32)(name.at[stem.length + i] - '0');
-        for (s = *bucket_of(l, stem); s; s = s->next)
-            if (s->kind == SYMBOL_REGS && s->range && !s->scope->hidden && text_same(s->name, stem) &&
-                number < s->count) {
-                *vreg = s->first + number;
-                return s;
-            }
-    }
-    return NULL;
+struct symbol *symbol_add(struct loader *l, struct text name, enum symbol_kind kind) {
+    struct symbol *symbol = add(l, name, kind, false);
+    if (kind == SYMBOL_LABEL || kind == SYMBOL_TARGETS) return symbol; /* %p1: may stand beside %p<2> */
+    u32 number;
+    const struct symbol *range = find_range(l, name, &number);
+    if (range && range->scope == l->scope) twice(l, name);
+    return symbol;
 }
 
-/* A register by its own name, or as member of a range: %r12 of %r<100>. */
-struct symbol *symbol_reg(struct loader *l, struct text name, u32 *vreg) {
-    struct symbol *s = symbol_find(l, name);
-    if (s && s->kind == SYMBOL_REGS && !s->range) {
-        *vreg = s->first;
-        return s;
+/* The number behind a stem as it is written for a member: 12 of %r12; 0 where there is none, as in %r, %r01, and of
+ * %r0, which ptxas does not look for, either. */
+static u64 member_number(struct text name, u32 stem) {
+    u64 number = 0;
+    if (name.length - stem > 9 || name.at[stem] == '0') return 0;
+    for (u32 i = stem; i < name.length; i++) {
+        if (!isdigit((unsigned char)name.at[i])) return 0;
+        number = number * 10 + (unsigned)(name.at[i] - '0');
     }
-    if (s && s->kind != SYMBOL_REGS) return NULL;
-    return range_member(l, name, vreg);
+    return number;
 }
 
-void symbol_check_names(struct loader *l, const struct symbol *range) {
-    if (!range->range) {
-        u32 vreg;
-        const struct symbol *over = range_member(l, range->name, &vreg);
-        if (over && over->scope == l->scope && over->count > 1) twice(l, range->name);
-        return;
-    }
-    if (range->count < 2) return;
-    u32 number, stem = range->name.length;
+struct symbol *symbol_add_range(struct loader *l, struct text name, enum symbol_kind kind, u32 count) {
     for (const struct symbol *s = l->scope->symbols; s; s = s->scope_next)
-        if (!s->range && s->name.length > stem && memcmp(s->name.at, range->name.at, stem) == 0 &&
-            member_number(s->name, stem, &number) && number < range->count)
-            twice(l, s->name);
+        if (!s->range && (s->kind == SYMBOL_REGS || s->kind == SYMBOL_VARIABLE) && s->name.length > name.length &&
+            memcmp(s->name.at, name.at, name.length) == 0) {
+            u64 number = member_number(s->name, name.length);
+            if (number && number < count) twice(l, s->name);
+        }
+    struct symbol *symbol = add(l, name, kind, true);
+    symbol->count = count;
+    return symbol;
 }
 
 struct label *label_use(struct loader *l, struct text name, u32 line) {

@@ -1,6 +1,7 @@
 /* ptx_variable.c - declarations: registers, variables of every space, parameters.
  * Lays out shared and local memory of a function and its parameters; global and constant variables go to the module's
  * list. */
+#include <stdio.h>
 #include <string.h>
 #include <runtime/cpu/ptx.h>
 
@@ -14,12 +15,12 @@ struct type type_named(struct text name) {
                  {"s64", REG_INT, 64},     {"f16", REG_FLOAT, 16}, {"bf16", REG_FLOAT, 16}, {"f16x2", REG_BITS, 32},
                  {"bf16x2", REG_BITS, 32}, {"f32", REG_FLOAT, 32}, {"f64", REG_FLOAT, 64},  {"pred", REG_PRED, 1}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (text_is(name, table[i].name)) return (struct type){table[i].kind, table[i].bits, true};
-    return (struct type){0, 0, false};
+        if (text_is(name, table[i].name)) return (struct type){table[i].kind, table[i].bits, true, name.at[0] == 'u'};
+    return (struct type){0};
 }
 
 static struct type parse_type(struct loader *l) {
-    struct type type = l->token.kind == T_DOT ? type_named(l->token.text) : (struct type){0, 0, false};
+    struct type type = l->token.kind == T_DOT ? type_named(l->token.text) : (struct type){0};
     if (!type.valid) lex_unexpected(l, "a type");
     if (text_is(l->token.text, "bf16") || text_is(l->token.text, "bf16x2"))
         load_fail(l, l->token.line, ".%.*s is a type of instructions alone: declare .b%u", (int)l->token.text.length,
@@ -35,63 +36,75 @@ struct text parse_identifier(struct loader *l) {
     return name;
 }
 
-void parse_registers(struct loader *l) {
+/* What is aligned to more than 2 GiB lies nowhere. */
+static unsigned parse_align(struct loader *l) {
+    u64 align = number_of(l, ".align", 0, UINT32_MAX);
+    if (align == 0 || (align & (align - 1)))
+        load_fail(l, l->behind, ".align %llu is not a power of two", (unsigned long long)align);
+    return (unsigned)align;
+}
+
+enum { MAX_RANGE = 1 << 20 };
+
+/* Behind the `<` of a range: how many it has. */
+static u32 parse_count(struct loader *l, struct text name) {
+    if (l->token.kind != T_INTEGER && !text_is(l->token.text, "WARP_SZ"))
+        load_fail(l, l->token.line, "a count is expected in `%.*s<...>`", (int)name.length, name.at);
+    u64 count = number_of(l, "a count of", 0, UINT64_MAX);
+    if (count > MAX_RANGE)
+        load_fail(l, l->behind, "more than %d names in `%.*s<...>`", MAX_RANGE, (int)name.length, name.at);
+    lex_expect(l, '>');
+    return (u32)count;
+}
+
+/* One name or range of a declaration. */
+static void add_registers(struct loader *l, struct vreg vreg) {
     struct function *f = l->function;
-    if (!f) load_fail(l, l->token.line, "registers at module scope are not supported: declare them in the entry");
-    while (l->token.kind == T_DOT && l->token.text.length == 2 && l->token.text.at[0] == 'v')
+    struct text name = parse_identifier(l);
+    bool many = lex_punct(l, '<');
+    u32 count = many ? parse_count(l, name) : 1;
+    if (f->vreg_count + count > 1 << 22) load_fail(l, l->behind, "more than %d registers in one entry", 1 << 22);
+    struct symbol *s = many ? symbol_add_range(l, name, SYMBOL_REGS, count) : symbol_add(l, name, SYMBOL_REGS);
+    s->first = f->vreg_count;
+    while (f->vreg_count + count > f->vreg_capacity)
+        f->vregs = load_grow(l, f->vregs, f->vreg_capacity, sizeof *f->vregs, &f->vreg_capacity);
+    for (u32 i = 0; i < count; i++)
+        f->vregs[f->vreg_count++] = vreg;
+    struct register_range *range = load_take(l, sizeof *range);
+    *range = (struct register_range){f->ranges, name, s->first, count, many};
+    f->ranges = range;
+}
+
+void parse_registers(struct loader *l) {
+    if (!l->function)
+        load_fail(l, l->token.line, "registers at module scope are not supported: declare them in the entry");
+    while (lex_dot(l, "align"))
+        parse_align(l);
+    if (l->token.kind == T_DOT && l->token.text.length == 2 && l->token.text.at[0] == 'v')
         load_fail(l, l->token.line,
                   "vector registers are not supported: declare scalars and use { } in the instruction");
     bool halves = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
     struct type type = parse_type(l);
     if (type.bits == 8 && type.kind != REG_BITS && type.kind != REG_INT)
         load_fail(l, l->behind, "registers of this type do not exist");
-    do {
-        struct text name = parse_identifier(l);
-        struct symbol *s = symbol_add(l, name, SYMBOL_REGS);
-        u64 count = 1;
-        if (lex_punct(l, '<')) {
-            s->range = true;
-            if (l->token.kind != T_INTEGER)
-                load_fail(l, l->token.line, "a count is expected in `%.*s<...>`", (int)name.length, name.at);
-            count = l->token.bits;
-            lex_next(l);
-            lex_expect(l, '>');
-        }
-        if (count > 1 << 20 || f->vreg_count + count > 1 << 22)
-            load_fail(l, l->behind, "more than %d registers in `%.*s`", 1 << 20, (int)name.length, name.at);
-        s->first = f->vreg_count;
-        s->count = (u32)count;
-        symbol_check_names(l, s);
-        while (f->vreg_count + count > f->vreg_capacity)
-            f->vregs = load_grow(l, f->vregs, f->vreg_capacity, sizeof *f->vregs, &f->vreg_capacity);
-        for (u64 i = 0; i < count; i++)
-            f->vregs[f->vreg_count++] = (struct vreg){type.kind, type.bits, halves};
-        struct register_range *range = load_take(l, sizeof *range);
-        *range = (struct register_range){f->ranges, name, s->first, s->count, s->range};
-        f->ranges = range;
-    } while (lex_punct(l, ','));
+    if (lex_punct(l, ';')) return; /* of nothing */
+    do
+        add_registers(l, (struct vreg){type.kind, type.bits, halves});
+    while (lex_punct(l, ','));
     lex_expect(l, ';');
-}
-
-static u64 align_up(u64 value, u64 align) {
-    return (value + align - 1) & ~(align - 1);
 }
 
 /* What stands before the name of variables and parameters. */
 struct prefix {
     struct type type;
+    struct text type_name;
     unsigned vector, align;
-    bool half; /* .f16: without an initialiser */
+    bool half; /* .f16 and .f16x2: without an initialiser */
+    bool managed;
+    bool external, formal; /* of .extern and of a function: the first dimension may be 0, which is open */
 };
 
-static unsigned parse_align(struct loader *l) {
-    s64 align = constant_integer(l);
-    if (align < 1 || align > 4096 || (align & (align - 1)))
-        load_fail(l, l->behind, ".align %lld is not a power of two up to 4096", (long long)align);
-    return (unsigned)align;
-}
-
-/* .attribute(.managed, .unified(1, 2)): nothing here depends on them. */
+/* .attribute(.managed): nothing here depends on it. .unified is of modules that are linked. */
 static void parse_attributes(struct loader *l) {
     lex_expect(l, '(');
     do {
@@ -102,6 +115,7 @@ static void parse_attributes(struct loader *l) {
         lex_expect(l, ',');
         number_of(l, ".unified", 0, UINT64_MAX);
         lex_expect(l, ')');
+        load_fail(l, l->behind, "`.unified` is of modules that are linked: linking is not supported");
     } while (lex_punct(l, ','));
     lex_expect(l, ')');
 }
@@ -119,18 +133,22 @@ static void parse_pointed(struct loader *l) {
 static struct prefix parse_prefix(struct loader *l, bool parameter) {
     struct prefix p = {.vector = 1};
     for (;;)
-        if (lex_dot(l, "align"))
+        if (lex_dot(l, "align")) {
             p.align = parse_align(l);
-        else if (lex_dot(l, "attribute"))
+        } else if (lex_dot(l, "attribute")) {
             parse_attributes(l);
-        else
+            p.managed = true;
+        } else {
             break;
+        }
+    if (p.managed && parameter) load_fail(l, l->behind, "`.managed` is of .global variables alone");
     if (lex_dot(l, "v2"))
         p.vector = 2;
     else if (lex_dot(l, "v4"))
         p.vector = 4;
-    p.half = l->token.kind == T_DOT && text_is(l->token.text, "f16");
     bool pair = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
+    p.half = pair || (l->token.kind == T_DOT && text_is(l->token.text, "f16"));
+    p.type_name = l->token.text;
     p.type = parse_type(l);
     if (p.type.kind == REG_PRED) load_fail(l, l->behind, "predicates exist in registers only");
     if (p.type.bits * p.vector > 128) load_fail(l, l->behind, "vectors have at most 128 bits");
@@ -144,6 +162,8 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
     struct variable *v = load_take(l, sizeof *v);
     *size = (struct dimensions){.vector = p->vector > 1, .half = p->half, .type = p->type};
     v->name = parse_identifier(l);
+    v->type = p->type;
+    v->type_name = p->type_name;
     v->element = p->type.bits / 8;
     v->bytes = v->element * p->vector;
     v->align = p->align ? p->align : (unsigned)v->bytes;
@@ -159,33 +179,51 @@ static struct variable *parse_declarator(struct loader *l, const struct prefix *
             continue;
         }
         u64 n = number_of(l, "a dimension of", 0, UINT64_MAX);
-        if (n == 0)
+        bool open = n == 0 && !size->count && (p->external || p->formal);
+        size->open |= open;
+        if (open)
+            n = 1;
+        else if (n == 0)
             load_fail(l, l->behind, "`%.*s` has a dimension of 0", (int)v->name.length, v->name.at);
         else if (v->bytes > (1ull << 40) / n)
             load_fail(l, l->behind, "size %llu of `%.*s` is out of range", (unsigned long long)n, (int)v->name.length,
                       v->name.at);
         v->bytes *= n;
-        size->at[size->count++] = n;
+        size->at[size->count++] = open ? UINT64_MAX : n;
         lex_expect(l, ']');
     }
+    v->array = size->count > 0;
     if (size->vector) size->at[size->count++] = p->vector;
     return v;
 }
 
-static void add_module_variable(struct loader *l, struct variable *v, const struct filling *fill) {
+static void add_module_variable(struct loader *l, struct variable *v) {
     struct ptx_module *m = l->module;
     if (m->variable_count == m->variable_capacity)
         m->variables = load_grow(l, m->variables, m->variable_count, sizeof *m->variables, &m->variable_capacity);
-    struct ptx_variable *out = &m->variables[m->variable_count];
-    out->name = load_text(l, v->name);
-    out->bytes = v->bytes;
-    out->align = v->align;
-    out->constant = v->space == SPACE_CONST;
-    out->initial = fill->bytes;
-    out->initial_bytes = fill->at;
-    out->pointer_count = fill->pointer_count;
-    out->pointers = fill->pointers;
     v->index = m->variable_count++;
+}
+
+static u64 align_up(u64 value, u64 align) {
+    return (value + align - 1) & ~(align - 1);
+}
+
+enum { MOST_ALIGN = 4096 }; /* of the world's memory: a page */
+
+void define_variable(struct loader *l, const struct variable *v, const struct filling *fill) {
+    if (v->align > MOST_ALIGN)
+        load_fail(l, l->behind, "`%.*s` is aligned to %u bytes: more than %d are not supported", (int)v->name.length,
+                  v->name.at, v->align, MOST_ALIGN);
+    if (v->space == SPACE_CONST) l->constant_bytes = align_up(l->constant_bytes, v->align) + v->bytes;
+    if (l->constant_bytes > 1 << 16) load_fail(l, l->behind, "constant variables of more than 64 KiB");
+    l->module->variables[v->index] = (struct ptx_variable){.name = load_text(l, v->name),
+                                                           .bytes = v->bytes,
+                                                           .align = v->align,
+                                                           .constant = v->space == SPACE_CONST,
+                                                           .initial = fill->bytes,
+                                                           .initial_bytes = fill->at,
+                                                           .pointer_count = fill->pointer_count,
+                                                           .pointers = fill->pointers};
 }
 
 static void place_local(struct loader *l, struct function *f, struct variable *v) {
@@ -227,12 +265,8 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
         break;
     case SPACE_GLOBAL:
     case SPACE_CONST:
-        if (v->external)
-            load_fail(l, l->behind, "`%.*s` is defined in another module: linking is not supported",
-                      (int)v->name.length, v->name.at);
-        if (v->space == SPACE_CONST) l->constant_bytes = align_up(l->constant_bytes, v->align) + v->bytes;
-        if (l->constant_bytes > 1 << 16) load_fail(l, l->behind, "constant variables of more than 64 KiB");
-        add_module_variable(l, v, fill);
+        add_module_variable(l, v);
+        if (v->linkage != LINKAGE_EXTERN) define_variable(l, v, fill);
         break;
     default:
         break;
@@ -240,61 +274,161 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
 }
 
 /* A parameter's name; it has a size. */
-static struct variable *parse_sized(struct loader *l, const struct prefix *prefix) {
+static struct variable *parse_sized(struct loader *l, const struct prefix *prefix, unsigned dimensions) {
     struct dimensions size;
     struct variable *v = parse_declarator(l, prefix, &size);
-    if (size.open) load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    v->array = size.count > 0;
+    if (size.count > dimensions)
+        load_fail(l, l->behind, "parameter `%.*s` has %u dimensions: entries and functions take one",
+                  (int)v->name.length, v->name.at, size.count);
+    v->open = size.open;
+    if (v->open && !prefix->formal)
+        load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
+    if (v->open) v->bytes = 0;
     return v;
+}
+
+static struct text numbered(struct loader *l, struct text stem, u32 number) {
+    char digits[16];
+    u32 length = (u32)snprintf(digits, sizeof digits, "%u", number);
+    char *name = load_take(l, stem.length + length + 1);
+    memcpy(name, stem.at, stem.length);
+    memcpy(name + stem.length, digits, length);
+    return (struct text){name, stem.length + length};
+}
+
+/* A body is read again wherever it is called, and its variables are there once: .shared ones in each entry, .global and
+ * .const ones in the module. Where those of this declaration are, or NULL. */
+static const struct variable *placed_before(struct loader *l, const struct variable *v) {
+    const struct function *f = v->space == SPACE_SHARED ? l->function : NULL;
+    for (const struct placed *p = l->placed; p; p = p->next)
+        if (p->at == v->name.at && p->function == f) return p->variables;
+    return NULL;
+}
+
+static void remember_places(struct loader *l, const struct variable *v, const struct variable *variables) {
+    if (!l->caller || l->alone || v->space == SPACE_LOCAL) return;
+    struct placed *placed = load_take(l, sizeof *placed);
+    *placed = (struct placed){l->placed, v->name.at, v->space == SPACE_SHARED ? l->function : NULL, variables};
+    l->placed = placed;
+}
+
+static void place_all(struct loader *l, const struct variable *declared, struct variable *variables, u32 count,
+                      const struct filling *fill) {
+    const struct variable *before = placed_before(l, declared);
+    for (u32 i = 0; i < count; i++) {
+        if (!before) {
+            place(l, &variables[i], fill);
+            continue;
+        }
+        variables[i].offset = before[i].offset;
+        variables[i].index = before[i].index;
+    }
+    if (!before) remember_places(l, declared, variables);
+}
+
+/* Behind the `<` of a range of variables. */
+static void add_variables(struct loader *l, const struct variable *declared, const struct filling *fill) {
+    const struct text name = declared->name;
+    u32 count = parse_count(l, name);
+    if (declared->linkage == LINKAGE_EXTERN)
+        load_fail(l, l->behind, "the range `%.*s<%u>` of .extern variables is not supported", (int)name.length, name.at,
+                  count);
+    struct symbol *range = symbol_add_range(l, name, SYMBOL_VARIABLE, count);
+    struct variable *variables = load_take(l, count * sizeof *variables + 1);
+    range->members = load_take(l, count * sizeof *range->members + 1);
+    for (u32 i = 0; i < count; i++) {
+        variables[i] = *declared;
+        variables[i].name = numbered(l, name, i);
+        range->members[i] = (struct symbol){
+            .scope = range->scope, .name = variables[i].name, .kind = SYMBOL_VARIABLE, .variable = &variables[i]};
+    }
+    place_all(l, declared, variables, count, fill);
+}
+
+static void add_variable(struct loader *l, struct variable *v, const struct filling *fill) {
+    place_all(l, v, v, 1, fill);
+    symbol_add(l, v->name, SYMBOL_VARIABLE)->variable = v;
 }
 
 void parse_passed(struct loader *l) {
     struct prefix prefix = parse_prefix(l, true);
+    if (lex_punct(l, ';')) return; /* of nothing */
     do {
-        struct variable *v = parse_sized(l, &prefix);
+        struct variable *v = parse_sized(l, &prefix, MAX_DIMENSIONS);
+        if (v->align > 128)
+            load_fail(l, l->behind, "the parameter of a function is aligned to 128 bytes at most, not %u", v->align);
         v->space = SPACE_LOCAL;
-        v->passed = true;
-        place_local(l, l->function, v);
-        struct symbol *s = symbol_add(l, v->name, SYMBOL_VARIABLE);
-        s->variable = v;
-        symbol_check_names(l, s);
+        v->passing = PASSING_ACTUAL;
+        if (!v->array && lex_punct(l, '<'))
+            add_variables(l, v, NULL);
+        else
+            add_variable(l, v, NULL);
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
 
-struct variable *parse_formal(struct loader *l, bool place) {
-    struct prefix prefix = parse_prefix(l, true);
-    struct variable *v = parse_sized(l, &prefix);
+void place_passed(struct loader *l, struct variable *v) {
     v->space = SPACE_LOCAL;
-    v->passed = true;
-    if (place) place_local(l, l->function, v);
+    place_local(l, l->function, v);
+}
+
+struct variable *parse_formal(struct loader *l, enum passing passing) {
+    struct prefix prefix = parse_prefix(l, true);
+    prefix.formal = true;
+    struct variable *v = parse_sized(l, &prefix, 1);
+    if (v->align > 128)
+        load_fail(l, l->behind, "the parameter of a function is aligned to 128 bytes at most, not %u", v->align);
+    v->space = SPACE_LOCAL;
+    v->passing = passing;
     return v;
 }
 
+/* The value behind a variable's name, or its size alone. */
+static void parse_content(struct loader *l, struct variable *v, const struct dimensions *size, struct filling *fill) {
+    const u32 line = l->token.line;
+    const bool external = v->linkage == LINKAGE_EXTERN;
+    if (lex_punct(l, '=')) {
+        if (v->space != SPACE_GLOBAL && v->space != SPACE_CONST)
+            load_fail(l, line, "only global and constant variables have initialisers");
+        if (external)
+            load_fail(l, line, "`%.*s` is .extern: its initialiser is where it is defined", (int)v->name.length,
+                      v->name.at);
+        parse_initial(l, fill, v, size);
+    } else if (size->open && !external) {
+        load_fail(l, line, "`%.*s` has an open dimension and no initialiser", (int)v->name.length, v->name.at);
+    } else if (size->open) {
+        v->bytes = 0;
+    }
+}
+
 /* After the space's name; to the semicolon. */
-void parse_variable(struct loader *l, enum space space, bool external) {
-    struct dimensions size;
+void parse_variable(struct loader *l, enum space space, enum linkage linkage) {
     struct prefix prefix = parse_prefix(l, false);
+    prefix.external = linkage == LINKAGE_EXTERN;
+    if (prefix.managed && space != SPACE_GLOBAL) load_fail(l, l->behind, "`.managed` is of .global variables alone");
+    if (lex_punct(l, ';')) return; /* of nothing */
     do {
         u32 line = l->token.line;
-        struct variable *v = parse_declarator(l, &prefix, &size);
+        struct dimensions *size = load_take(l, sizeof *size);
+        struct variable *v = parse_declarator(l, &prefix, size);
         v->space = space;
-        v->external = external;
-        if (!l->function && (special_named(v->name) >= 0 || special_foreign(v->name)))
+        v->linkage = (u8)linkage;
+        v->size = size;
+        v->external = prefix.external && space == SPACE_SHARED && size->open;
+        if (!l->function && special_known(v->name))
             load_fail(l, line, "`%.*s` is a special register", (int)v->name.length, v->name.at);
         struct filling fill = {0};
-        if (lex_punct(l, '=')) {
-            if (space != SPACE_GLOBAL && space != SPACE_CONST)
-                load_fail(l, line, "only global and constant variables have initialisers");
-            parse_initial(l, &fill, v, &size);
-        } else if (size.open && !external) {
-            load_fail(l, line, "`%.*s` has an open dimension and no initialiser", (int)v->name.length, v->name.at);
-        } else if (size.open) {
-            v->bytes = 0;
+        if (!v->array && lex_punct(l, '<')) {
+            add_variables(l, v, &fill);
+            continue;
         }
-        place(l, v, &fill);
-        struct symbol *s = symbol_add(l, v->name, SYMBOL_VARIABLE);
-        s->variable = v;
-        symbol_check_names(l, s);
+        struct variable *before = declared_before(l, v);
+        parse_content(l, v, size, &fill);
+        if (before)
+            declare_again(l, before, v, &fill);
+        else
+            add_variable(l, v, &fill);
     } while (lex_punct(l, ','));
     lex_expect(l, ';');
 }
@@ -304,7 +438,7 @@ struct variable *parse_parameter(struct loader *l) {
     struct function *f = l->function;
     struct prefix prefix = parse_prefix(l, true);
     parse_pointed(l);
-    struct variable *v = parse_sized(l, &prefix);
+    struct variable *v = parse_sized(l, &prefix, 1);
     v->space = SPACE_PARAM;
     f->param_bytes = align_up(f->param_bytes, v->align);
     v->offset = f->param_bytes;
