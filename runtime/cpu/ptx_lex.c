@@ -231,7 +231,7 @@ bool text_is(struct text text, const char *literal) {
 }
 
 bool text_same(struct text a, struct text b) {
-    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
+    return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0); /* a text of nothing is nowhere */
 }
 
 bool lex_punct(struct loader *l, char c) {
