@@ -230,8 +230,8 @@ bool text_is(struct text text, const char *literal) {
     return strlen(literal) == text.length && memcmp(text.at, literal, text.length) == 0;
 }
 
-bool text_same(struct text a, struct text b) {
-    return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0); /* a text of nothing is nowhere */
+bool text_same(struct text a, struct text b) { /* a text of no bytes may be nowhere */
+    return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
 }
 
 bool lex_punct(struct loader *l, char c) {
