@@ -11,6 +11,14 @@ static uint64_t clusters_of_share(int unit, int ctas, int sms, uint32_t cluster)
     return (uint64_t)(sms / unit) * ((uint64_t)unit * (uint64_t)ctas / cluster);
 }
 
+/* Of the `count` clusters that the driver counts on all multiprocessors, those beside reserved ones: these take their
+ * share of them, and what is left holds no more CTAs than before. */
+static uint64_t clusters_beside(int count, int sms, int reserve, uint32_t cluster) {
+    uint64_t all = (uint64_t)count, total = (uint64_t)sms, free = total - (uint64_t)reserve;
+    uint64_t share = all - all * (uint64_t)reserve / total, each = (all * cluster + total - 1) / total;
+    return share * cluster <= each * free ? share : each * free / cluster;
+}
+
 /* CTAs of the entry that fit one multiprocessor, or clusters that fit the device. */
 static dcpk_status capacity(const dcpk_kernel *kernel, const struct kernel_entry *entry, uint64_t *ctas,
                             dcpk_error *error) {
@@ -41,8 +49,7 @@ static dcpk_status capacity(const dcpk_kernel *kernel, const struct kernel_entry
     cu_result result = CALL(driver, occupancy_clusters, (&count, entry->function, &config));
     if (result != DRIVER_OK)
         return FAILED(driver, occupancy_clusters, result, error, "%s (%s)", kernel->text, info->name);
-    /* the driver counts all multiprocessors: leave out the share of the reserved ones */
-    if (count > 0 && sms > reserve) *ctas = (uint64_t)count * cluster * (uint64_t)(sms - reserve) / (uint64_t)sms;
+    if (count > 0 && sms > reserve) *ctas = clusters_beside(count, sms, reserve, cluster) * cluster;
     return DCPK_OK;
 }
 
@@ -50,14 +57,14 @@ static dcpk_status capacity(const dcpk_kernel *kernel, const struct kernel_entry
 static void advise(const dcpk_kernel *kernel, char *text, size_t capacity_bytes) {
     dcpk_spec spec = kernel->spec;
     text[0] = '\0';
+    bool fewer = spec.sms > kernel->device->info.sms && kernel->device->info.sms > spec.reserve;
     if (kernel->id == DCPK_KERNEL_dcp_value)
         spec.split = 1;
     else if (kernel->id == DCPK_KERNEL_mla_query)
         spec.poll = 0;
-    else
+    else if (!fewer)
         return;
-    if (spec.sms > kernel->device->info.sms && kernel->device->info.sms > spec.reserve)
-        spec.sms = kernel->device->info.sms;
+    if (fewer) spec.sms = kernel->device->info.sms;
     if (dcpk_spec_resolve(&spec, NULL) == DCPK_OK) dcpk_spec_format(&spec, text, capacity_bytes);
 }
 

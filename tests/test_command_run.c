@@ -87,6 +87,9 @@ START_TEST(defaults_are_the_fast_form_for_hopper_and_right) {
     expect_decode("splits=2 pv=fp8", 0x1p-4); /* contexts from 1 on: few weights */
     sh(FEW "$dcpk run --json heads=2 dcp=2 context=300 steps=1");
     expect_code(0);
+    expect_decode("splits=auto pv=fp8", 0x1p-4); /* few rows */
+    sh(FEW "$dcpk run --json heads=32 dcp=2 context=300 steps=1");
+    expect_code(0);
     expect_decode("splits=auto pv=fp8", 2e-2);
     sh(FEW "$dcpk run --json heads=2 dcp=2 context=300 steps=1 pv=f16");
     expect_code(0);
@@ -143,6 +146,24 @@ START_TEST(run_obeys_the_environment_where_words_say_nothing) {
     expect_in(last.out, " sms=3 ");
     sh("DCPK_CPU_SMS=3 DCPK_LOG= $dcpk run --json heads=4 dcp=2 batch=1 split=0 sms=132");
     expect_failure(1, "DCPK_E_RESIDENCY");
+    sh("DCPK_CPU_SMS=6 DCPK_LOG= $dcpk run --form pushed pv=fp8 heads=65 dcp=1 batch=1 sms=12 context=5 steps=1");
+    expect_failure(1, "holds 6: use mla_decode arch=sm_90a heads=65 dcp=1 batch=1 q=1 sms=6 ");
+}
+END_TEST
+
+/* 35 multiprocessors hold 17 clusters of two, and 34 of them as many. */
+START_TEST(plan_beside_a_reserved_multiprocessor_fits_the_device) {
+    sh("DCPK_CPU_SMS=35 $dcpk run --form pushed pv=fp8 heads=65 dcp=1 batch=16 reserve=1 context=5 steps=1");
+    expect_code(0);
+}
+END_TEST
+
+/* Seeds that move the heaviest weight of a row to its other e4m3 neighbour. */
+START_TEST(few_rows_are_judged_by_what_one_weight_can_move) {
+    sh("$dcpk run --form pushed pv=fp8 heads=1 dcp=2 context=68 steps=4 seed=11");
+    expect_code(0);
+    sh("$dcpk run --form pushed pv=fp8 heads=2 dcp=4 context=140 steps=2 seed=40");
+    expect_code(0);
 }
 END_TEST
 
@@ -378,6 +399,8 @@ int main(void) {
     tcase_add_test(tests, replay_takes_what_replay_wrote_and_never_writes_over_its_case);
     tcase_add_test(tests, a_file_that_is_no_case_is_code_2_and_says_why);
     tcase_add_test(tests, save_writes_a_whole_file_or_none);
+    tcase_add_test(tests, plan_beside_a_reserved_multiprocessor_fits_the_device);
+    tcase_add_test(tests, few_rows_are_judged_by_what_one_weight_can_move);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -60,14 +60,14 @@ DCPK_API size_t dcpk_spec_format(const dcpk_spec *spec, char *text, size_t capac
 /* Bytes of args.workspace that the kernel of this spec needs; the spec is resolved as dcpk_spec_resolve would, and left
  * as it is. mla_decode with more than one split: F32 [R, splits, q*D*H, 512], then F32 [R, splits, q*D*H], so 2052
  * bytes a row; 0 with one split, and for every other kernel. With pv=fp8 (the default of sm_90a) and splits=auto, where
- * there are more columns of CTAs (multiprocessors / row groups) than requests: groups * columns * (1024 n + 4 max(n, 2
- * columns)) bytes, n rows a CTA (as few groups as have at most 64 rows each; instead of an odd number above 1 one more,
- * where requests of one length then take less time); that memory must be armed (dcpk_workspace_arm). *most (may be
- * NULL, as bytes may): what serves every batch up to this one, all other keys alike; with splits=auto a smaller batch
- * can need more than this one, for it is split more finely. With pv=f16 *most is then at most 2052 * q*D*H *
- * floor(n (sms - reserve) / ceil(q*D*H / 64)), whatever the batch: splits = clamp(n (sms - reserve) / (R * ceil(q*D*H /
- * 64)), 1, 256), n = 2 CTAs a multiprocessor where q*D*H <= 32, else 1. What dcpk_spec_resolve refuses, with its status
- * and message. */
+ * there are more columns of CTAs ((sms - reserve) / row groups, at most 512) than requests: groups * columns * (1024 n
+ * + 4 max(n, 2 columns)) bytes, n rows a CTA, a multiple of 8 (as few groups as have at most 64 rows each; instead of
+ * an odd number above 1 one more, where requests of one length then take less time); that memory must be armed
+ * (dcpk_workspace_arm). *most (may be NULL, as bytes may): what serves every batch up to this one, all other keys
+ * alike; with splits=auto a smaller batch can need more than this one, for it is split more finely. With pv=f16 *most
+ * is then at most 2052 * q*D*H * floor(n (sms - reserve) / ceil(q*D*H / 64)), whatever the batch: splits = clamp(n (sms
+ * - reserve) / (R * ceil(q*D*H / 64)), 1, 256), n = 2 CTAs a multiprocessor where q*D*H <= 32, else 1. What
+ * dcpk_spec_resolve refuses, with its status and message. */
 DCPK_API dcpk_status dcpk_spec_workspace(const dcpk_spec *spec, uint64_t *bytes, uint64_t *most, dcpk_error *error);
 
 /* The row of kernels.def, 0 (DCPK_KERNEL_NONE) for a name that is not there. */

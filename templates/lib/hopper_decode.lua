@@ -1,12 +1,12 @@
 -- hopper_decode: mla_decode's form for sm_90a (pv=fp8): TMA, wgmma, warpgroups with roles.
 --
--- 512 threads, one CTA a multiprocessor. A CTA holds n = 8 .. 64 rows of a request (as few groups as can be, as equal as can be: 96 rows are
--- 2 x 48) and takes key tiles split, split + live, ... of 64 keys. Two groups of 16 requests or more are pairs, each a cluster: each loads
--- half a tile and gives it to both. grid (row groups, columns): which request and split a column is, of how many (`live`), follows from the lengths of all requests
--- (lib/hopper_plan); the splits give each other their sums (lib/hopper_armed). With as many requests as columns, or with splits=K, grid
--- (row groups, splits, R): a request's splits are K or as many as it has tiles, and a second kernel adds them up.
--- Few tiles: where a CTA has more than 16 rows and the launch too few tiles for all CTAs, `fold` of them take the same tiles, up to 16 or 32 rows
--- each (lib/hopper_shape, shape.folded). The kernel holds both forms of what comes after the plan, and the plan says which.
+-- 512 threads, one CTA a multiprocessor. A CTA holds n = 8 .. 64 rows of a request (groups as equal as can be: 96 rows are 2 x 48, 192 rows 3 x 64
+-- or 4 x 48) and takes key tiles split, split + live, ... of 64 keys. Where there are exactly two groups, and 16 requests or more, the two are a
+-- cluster, a pair: each loads half a tile and gives it to both. grid (row groups, columns): which request and split a column is, of how many
+-- (`live`), follows from the lengths of all requests (lib/hopper_plan); the splits give each other their sums (lib/hopper_armed). With as many requests as
+-- columns, or with splits=K, grid (row groups, splits, R): a request's splits are K or as many as it has tiles, and a second kernel adds them up.
+-- Few tiles: where `fold` CTAs that take the same tiles, 16 or 32 rows each, would have at most four of them (or fold), they do (lib/hopper_shape,
+-- shape.folded). The kernel holds both forms of what comes after the plan, and the plan says which.
 --   before the wait   lengths, plan, page ids; where query bytes come from and go; the first key tiles, where they hold nothing that this step wrote
 --                     and it began by a full edge
 --   after it      warpgroups 1 to 3 copy the query rows (lib/hopper_query)

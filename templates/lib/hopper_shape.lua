@@ -9,13 +9,13 @@ shape.dh = spec.dcp * spec.heads
 shape.rows = spec.q * shape.dh                          -- of a request
 shape.requests = spec.batch // spec.q
 
--- Row groups: at most 64 rows each, as few and as equal as can be. Two of them share what they load where there are many requests: 1 to 3%
--- where those are long, but a cluster takes 0.3 to 1 us longer to begin and to end.
+-- Row groups: at most 64 rows each, as equal as can be; as few as can be, or one more (runtime/spec_plan.c). Where there are
+-- two, they share what they load from 16 requests on: 1 to 3% where those are long, but a cluster takes 0.3 to 1 us longer to begin and to end.
 shape.groups = spec.planned_groups
 shape.n = round_up(ceil_div(shape.rows, shape.groups), 8)
 shape.pair = shape.groups == 2 and shape.requests >= 16 and 2 or 1   -- CTAs that load one tile together
 -- Who works on a request. columns > 0 (splits=auto): columns of CTAs that the kernel deals out to the requests by their lengths; they
--- add up what they found by themselves (lib/hopper_meet). Else `splits` CTAs each; a reducer adds them up where there are several.
+-- add up what they found by themselves (lib/hopper_armed). Else `splits` CTAs each; a reducer adds them up where there are several.
 shape.columns, shape.splits = spec.planned_columns, spec.planned_splits
 
 -- What follows from rows and columns.
