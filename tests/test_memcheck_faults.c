@@ -97,6 +97,16 @@ static const struct memcheck_case fine[] = {
      .body = "setp.ge.u32 q, t, 32; selp.u32 w, v, 7, q; selp.u32 w, w, v, p; @p st.global.u32 [C], w;", .threads = 1},
     {"a register that the path that reads it has written",
      .body = "setp.lt.u32 q, t, 8; @!q bra OVER; mov.u32 v, 3; OVER: @q st.global.u32 [C], v;"},
+    {"padding that is loaded and, says the kernel, not used", .buffer = MEMCHECK_UNWRITTEN, .bytes = 1024,
+     .body = "mad.wide.u32 D, t, 4, D; st.global.u8 [D], t; st.global.u32 [D+4], t; .pragma \"used_bytes_mask 1\"; "
+             "ld.global.u32 v, [D]; .pragma \"used_bytes_mask 0xf1\"; ld.global.v2.u32 {v, w}, [D]; "
+             ".pragma \"used_bytes_mask 0361\"; ld.u64 E, [D]; st.global.u32 [C], v;"},
+    {"padding of what lies side by side, and of one place for all", .threads = 64, .buffer = MEMCHECK_UNWRITTEN,
+     .body = "st.global.u16 [D], t; .pragma \"used_bytes_mask 3\"; ld.global.u32 v, [D]; @p st.global.u16 [A], 1; "
+             "bar.sync 0; .pragma \"used_bytes_mask 3\"; ld.relaxed.gpu.global.u32 w, [A]; st.global.u32 [C], v;"},
+    {"padding in shared memory that the kernel says it does not use",
+     .body = "st.shared.u8 [c], t; .pragma \"used_bytes_mask 1\"; ld.shared.u32 v, [c]; and.b32 v, v, 255; "
+             "st.global.u32 [C], v;"},
     {"the last word of an allocation", .threads = 64, .body = "ld.global.u32 v, [D]; st.global.u32 [C], v;"},
 };
 
@@ -132,6 +142,21 @@ static const struct memcheck_case wrong[] = {
              "st.global.u32 [C], v; OUT:"},
     {"a register never written that selp chooses", .threads = 32, .kind = "uninitialised register: v is read",
      .body = "setp.lt.u32 q, t, 32; selp.u32 w, v, 7, q; st.global.u32 [C], w;"},
+    {"an unwritten byte that the kernel says it uses", .kind = "nobody has written the one at", .bytes = 1024,
+     .buffer = MEMCHECK_UNWRITTEN,
+     .body = "st.global.u8 [D], t; .pragma \"used_bytes_mask 3\"; ld.global.u32 v, [D]; st.global.u32 [C], v;"},
+    {"the byte of the last lane alone", .kind = "thread (31,0,0)", .buffer = MEMCHECK_UNWRITTEN,
+     .body = "setp.lt.u32 q, t, 31; @q st.global.u8 [D], t; .pragma \"used_bytes_mask 1\"; ld.global.u32 v, [D]; "
+             "st.global.u32 [C], v;"},
+    {"the load behind the one that the kernel says it in part uses", .kind = "uninitialised global read",
+     .buffer = MEMCHECK_UNWRITTEN,
+     .body = "st.global.u8 [D], t; .pragma \"used_bytes_mask 1\"; ld.global.u32 v, [D]; ld.global.u32 v, [D]; "
+             "st.global.u32 [C], v;"},
+    {"a mask before what is no load", .kind = "uninitialised global read", .buffer = MEMCHECK_UNWRITTEN,
+     .body = "st.global.u8 [D], t; .pragma \"used_bytes_mask 1\"; mov.u32 w, 1; ld.global.u32 v, [D]; "
+             "st.global.u32 [C], v;"},
+    {"an unwritten shared byte that the kernel says it uses", .kind = "uninitialised shared read: v is used",
+     .body = "st.shared.u8 [c], t; .pragma \"used_bytes_mask 2\"; ld.shared.u32 v, [c]; st.global.u32 [C], v;"},
 };
 
 START_TEST(what_is_wrong_is_found_though_it_looks_right) {

@@ -242,6 +242,14 @@ static bool access_lanes(struct by *by, struct clocks *const *know, u32 left, co
     return true;
 }
 
+/* A load of bytes some of which nobody has written: those that the kernel says it does not use do not count, and the
+ * others may be loaded to registers that are watched. */
+static bool load_known(struct exec *x, const struct op *o, u32 lane, const struct cta *cta, u64 offset,
+                       unsigned bytes) {
+    u32 known = bits_get(checker_of(cta)->known, offset, bytes) | (o->flags & F_PARTLY ? o->b : 0);
+    return undefined_loaded(x, o, lane, known, offset + SHARED_BASE) || check_known(x, lane, cta, offset, bytes);
+}
+
 bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear) {
     struct cta *cta = x->warp->cta;
     struct by by = by_lane(x, o, 0, cta, o->order != ORDER_WEAK, ACCESS_READ);
@@ -250,9 +258,7 @@ bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, u
     const bool known = linear && run_known(by.c->known, address[0] - SHARED_BASE, bytes * WARP);
     FOR_LANES(l, known ? 0 : m) {
         u64 offset = address[l] - SHARED_BASE;
-        if (!all_known(by.c->known, offset, bytes) &&
-            !undefined_loaded(x, o, l, bits_get(by.c->known, offset, bytes), address[l]))
-            return check_known(x, l, cta, offset, bytes);
+        if (!all_known(by.c->known, offset, bytes) && !load_known(x, o, l, cta, offset, bytes)) return false;
     }
     const u32 left = race_fast_load(&by, know, m, address, bytes);
     return access_lanes(&by, know, left, address, bytes);
