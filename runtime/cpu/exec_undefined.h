@@ -32,6 +32,8 @@ bool undefined_begin(struct exec *x); /* the checker is on; false: out of memory
 /* A lane loads bytes of shared memory of which some have not been written; known: a bit each, from the first on.
  * false: nothing watches the register, which nothing may therefore be loaded to. */
 bool undefined_loaded(struct exec *x, const struct op *o, u32 lane, u32 known, u64 address);
+/* Whether it is a load, which may leave such bytes in registers. */
+bool undefined_is_load(const struct exec *x, const struct op *o);
 /* Lanes of which an operation names a register with such bytes. */
 u32 undefined_lanes(const struct exec *x, const struct op *o);
 /* Of the bytes that a lane stores those that its registers have from bytes that nobody has written. */
