@@ -109,6 +109,15 @@ static const struct memcheck_case fine[] = {
      .body = GENERIC "ld.u32 v, [E]; setp.ge.u32 q, t, 32; selp.u32 v, v, 7, q; st.global.u32 [C], v;"},
     {"an unwritten word that a .shared load of a generic address gets", .threads = 1,
      .body = GENERIC "ld.shared.u32 v, [E]; st.shared.u32 [E+4], v;"},
+    {"a padded struct that is copied through shared memory", .threads = 1,
+     .body =
+         GENERIC "st.shared.u8 [s], t; st.shared.u32 [s+4], t; st.shared.u16 [s+10], t; "
+                 "ld.shared.v4.u32 {v, w, x, y}, [s]; st.shared.v4.u32 [s+16], {v, w, x, y}; ld.u64 G, [E+16]; "
+                 "st.u64 [E+32], G; ld.shared.u8 h, [s+32]; add.u16 h, h, 1; ld.shared.u32 v, [s+36]; add.u32 v, v, 1; "
+                 "ld.shared.u16 h, [s+26]; add.u16 h, h, 1;"},
+    {"the zeroes above an unwritten byte", .threads = 1,
+     .body = "ld.shared.u8 v, [s]; st.shared.u32 [s+4], v; ld.shared.u16 h, [s+6]; add.u16 h, h, 1; "
+             "ld.shared.u8 h, [s+5]; add.u16 h, h, 1;"},
     {"padding that is loaded and, says the kernel, not used", .buffer = MEMCHECK_UNWRITTEN, .bytes = 1024,
      .body = "mad.wide.u32 D, t, 4, D; st.global.u8 [D], t; st.global.u32 [D+4], t; .pragma \"used_bytes_mask 1\"; "
              "ld.global.u32 v, [D]; .pragma \"used_bytes_mask 0xf1\"; ld.global.v2.u32 {v, w}, [D]; "
@@ -179,6 +188,13 @@ static const struct memcheck_case wrong[] = {
      .body = ".reg .b32 f<8>; add.u32 u, c, c; sub.u32 u, u, s; st.shared.u64 [u], E; bar.sync 0; "
              "setp.lt.u32 q, t, 32; @q bra LOAD; setp.eq.u32 r, t, 40; @r st.shared.u32 [s], t; bra OUT; LOAD: "
              "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {f0, f1, f2, f3, f4, f5, f6, f7}, [s]; OUT:"},
+    {"the padding of a struct that is copied through shared memory", .threads = 1,
+     .kind = "uninitialised shared read: h is used",
+     .body = "st.shared.u8 [s], t; ld.shared.v2.u32 {v, w}, [s]; st.shared.v2.u32 [s+8], {v, w}; "
+             "ld.shared.u8 h, [s+11]; add.u16 h, h, 1;"},
+    {"the sign above an unwritten byte", .threads = 1, .kind = "uninitialised shared read: h is used",
+     .body = "st.shared.u8 [s], t; ld.shared.s16 v, [s]; st.shared.u32 [s+4], v; ld.shared.u8 h, [s+7]; "
+             "add.u16 h, h, 1;"},
     {"an unwritten byte that the kernel says it uses", .kind = "nobody has written the one at", .bytes = 1024,
      .buffer = MEMCHECK_UNWRITTEN,
      .body = "st.global.u8 [D], t; .pragma \"used_bytes_mask 3\"; ld.global.u32 v, [D]; st.global.u32 [C], v;"},

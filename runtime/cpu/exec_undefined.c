@@ -98,6 +98,8 @@ bool undefined_loaded(struct exec *x, const struct op *o, u32 lane, u32 known, u
         d->vague |= 1u << lane;
         d->pc = (u32)(o - x->code->ops);
         d->at[lane] = (u32)(address + i * o->bytes + (u32)__builtin_ctz(~here));
+        bool sign = o->flags & F_SIGNED && !(here >> (o->bytes - 1) & 1); /* the bytes above are its sign */
+        d->bytes[lane] = (u16)(sign ? ~here : all & ~here);
     }
     return true;
 }
@@ -120,7 +122,7 @@ u32 undefined_stored(const struct exec *x, const struct op *o, u32 lane) {
     u32 bytes = 0;
     for (unsigned i = 0; i < o->count; i++) {
         const struct definition *d = watched(x, o, x->code->extra[o->extra + i]);
-        if (d && d->vague >> lane & 1) bytes |= bits_mask(o->bytes) << i * o->bytes;
+        if (d && d->vague >> lane & 1) bytes |= (d->bytes[lane] & bits_mask(o->bytes)) << i * o->bytes;
     }
     return bytes;
 }

@@ -25,6 +25,7 @@ struct definition {   /* of a watched register of a warp */
     u32 lanes;        /* have written it */
     u32 vague;        /* have loaded it from bytes that nobody has written */
     u32 pc, at[WARP]; /* which load; of a lane, which shared address */
+    u16 bytes[WARP];  /* of a vague lane: which of the register's, a bit each */
 };
 
 op_fn op_undefined_guard;             /* stands before every operation that names a watched register */
