@@ -287,6 +287,7 @@ bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, 
 /* The bytes of a read are written, or may be read all the same. */
 static bool read_known(struct exec *x, const struct op *o, u32 lane, const struct cta *cta, u64 offset,
                        unsigned bytes) {
+    if (all_known(checker_of(cta)->known, offset, bytes)) return true;
     return undefined_is_load(x, o) ? load_known(x, o, lane, cta, offset, bytes)
                                    : check_known(x, lane, cta, offset, bytes);
 }
