@@ -41,7 +41,7 @@ const struct memcheck_case *memcheck_at(unsigned i) {
  * thread; p: thread 0. */
 void memcheck_text(const struct memcheck_case *c, char text[MEMCHECK_TEXT]) {
     int length = snprintf(text, MEMCHECK_TEXT,
-                          ".version 8.1\n.target sm_90\n.address_size 64\n"
+                          ".version 8.3\n.target sm_90\n.address_size 64\n"
                           ".visible .entry f(.param .u64 a, .param .u64 b) {\n"
                           ".reg .b32 t, l, s, c, u, v, w, x, y, z; .reg .b64 A, B, C, D, E, G; .reg .b16 h;\n"
                           ".reg .pred p, q, r; .shared .align 1024 .b8 box[1024]; .shared .align 8 .b64 bar;\n"

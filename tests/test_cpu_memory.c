@@ -288,6 +288,8 @@ START_TEST(timers_go_forward_and_special_registers_know_their_place) {
 END_TEST
 
 /* ---- faults ---- */
+#define TO_SHARED "mov.u64 A, box; cvta.shared.u64 A, A; "
+#define TO_LOCAL ".local .b32 mine[512]; mov.u64 A, mine; cvta.local.u64 A, A; add.u64 A, A, 1024; "
 START_TEST(a_wrong_access_is_a_fault_with_line_thread_and_address) {
     static const struct {
         const char *snippet;
@@ -309,6 +311,20 @@ START_TEST(a_wrong_access_is_a_fault_with_line_thread_and_address) {
         {"mov.u64 A, 0; atom.global.add.u32 u, [A], 1;", 700, {"address 0x0"}},
         {"atom.global.add.u32 u, [A+1], 1;", 716, {"aligned to the 4 bytes"}},
         {"mov.u64 A, box; cvta.shared.u64 A, A; add.u64 A, A, 400; ld.u32 u, [A];", 700, {"shared address 0x590"}},
+        /* generic addresses outside the space that the access states */
+        {TO_SHARED "atom.global.add.u32 u, [A], 1;", 700, {"address 0x100000000000400"}},
+        {TO_SHARED "red.global.add.u32 [A], 1;", 700, {"address 0x100000000000400"}},
+        {TO_SHARED "red.release.gpu.global.max.s64 [A+8], A;", 700, {"address 0x100000000000408"}},
+        {TO_SHARED "atom.global.cas.b32 u, [A], 5, 9;", 700, {"address 0x100000000000400"}},
+        {TO_SHARED "atom.global.exch.b64 A, [A], 5;", 700, {"address 0x100000000000400"}},
+        {TO_SHARED "red.global.add.noftz.f16x2 [A], t;", 700, {"address 0x100000000000400"}},
+        {TO_LOCAL "atom.global.add.u32 u, [A], 1;", 700, {"address 0x200000000000400"}},
+        {TO_LOCAL "red.global.and.b64 [A], A;", 700, {"address 0x200000000000400"}},
+        {TO_LOCAL "atom.shared.add.u32 u, [A], 1;", 717, {"address 0x200000000000400 is not in shared memory"}},
+        {TO_LOCAL "ld.shared.u32 u, [A];", 717, {"address 0x200000000000400 is not in shared memory"}},
+        {TO_LOCAL "st.shared.u32 [A], t;", 717, {"address 0x200000000000400 is not in shared memory"}},
+        {TO_LOCAL TO_SHARED "ld.local.u32 u, [A];", 700, {"local address 0x100000000000400"}},
+        {TO_LOCAL TO_SHARED "st.local.u32 [A], t;", 700, {"local address 0x100000000000400"}},
         {"mov.u64 A, table; st.global.u32 [A+32], t;",
          700,
          {"0 bytes past the end of allocation #", " (variable table) ["}},
@@ -352,7 +368,7 @@ int main(void) {
     tcase_add_test(tcase, f32_atomics_flush_in_global_memory_only);
     tcase_add_test(tcase, multicast_stores_and_fences_are_accepted);
     tcase_add_test(tcase, timers_go_forward_and_special_registers_know_their_place);
-    tcase_add_loop_test(tcase, a_wrong_access_is_a_fault_with_line_thread_and_address, 0, 13);
+    tcase_add_loop_test(tcase, a_wrong_access_is_a_fault_with_line_thread_and_address, 0, 26);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
 }

@@ -41,6 +41,8 @@ START_TEST(each_class_has_faults_of_its_own) {
 END_TEST
 
 /* ---- what is right, though it looks like one of them ---- */
+/* E: a generic address of box. */
+#define GENERIC "mov.u64 E, box; cvta.shared.u64 E, E; "
 #define FILLED "st.shared.u32 [c], t; bar.sync 0;\n"
 static const struct memcheck_case fine[] = {
     {"a barrier between the warps", .threads = 64, .body = FILLED "xor.b32 u, c, 128; ld.shared.u32 v, [u];"},
@@ -97,6 +99,35 @@ static const struct memcheck_case fine[] = {
      .body = "setp.ge.u32 q, t, 32; selp.u32 w, v, 7, q; selp.u32 w, w, v, p; @p st.global.u32 [C], w;", .threads = 1},
     {"a register that the path that reads it has written",
      .body = "setp.lt.u32 q, t, 8; @!q bra OVER; mov.u32 v, 3; OVER: @q st.global.u32 [C], v;"},
+    {"unwritten bytes that generic accesses move and nobody uses", .threads = 1,
+     .body = GENERIC "st.shared.u32 [c], t; ld.v2.u32 {v, w}, [E+64]; st.v2.u32 [E+256], {v, w}; ld.u8 h, [E+128]; "
+                     "st.shared.u8 [s+8], h; ld.shared.u64 G, [s+512]; st.u64 [E+520], G; ld.volatile.u32 x, [E+600];"},
+    {"part of a vector that a generic load gets", .threads = 1,
+     .body = GENERIC "st.shared.v2.u32 [s], {t, t}; ld.v4.u32 {v, w, x, y}, [E]; add.u32 v, v, w; "
+                     "st.global.u32 [C], v;"},
+    {"unwritten bytes that a generic load gets and selp leaves aside", .threads = 1,
+     .body = GENERIC "ld.u32 v, [E]; setp.ge.u32 q, t, 32; selp.u32 v, v, 7, q; st.global.u32 [C], v;"},
+    {"an unwritten word that a .shared load of a generic address gets", .threads = 1,
+     .body = GENERIC "ld.shared.u32 v, [E]; st.shared.u32 [E+4], v;"},
+    {"a padded struct that is copied through shared memory", .threads = 1,
+     .body =
+         GENERIC "st.shared.u8 [s], t; st.shared.u32 [s+4], t; st.shared.u16 [s+10], t; "
+                 "ld.shared.v4.u32 {v, w, x, y}, [s]; st.shared.v4.u32 [s+16], {v, w, x, y}; ld.u64 G, [E+16]; "
+                 "st.u64 [E+32], G; ld.shared.u8 h, [s+32]; add.u16 h, h, 1; ld.shared.u32 v, [s+36]; add.u32 v, v, 1; "
+                 "ld.shared.u16 h, [s+26]; add.u16 h, h, 1;"},
+    {"the zeroes above an unwritten byte", .threads = 1,
+     .body = "ld.shared.u8 v, [s]; st.shared.u32 [s+4], v; ld.shared.u16 h, [s+6]; add.u16 h, h, 1; "
+             "ld.shared.u8 h, [s+5]; add.u16 h, h, 1;"},
+    {"padding that is loaded and, says the kernel, not used", .buffer = MEMCHECK_UNWRITTEN, .bytes = 1024,
+     .body = "mad.wide.u32 D, t, 4, D; st.global.u8 [D], t; st.global.u32 [D+4], t; .pragma \"used_bytes_mask 1\"; "
+             "ld.global.u32 v, [D]; .pragma \"used_bytes_mask 0xf1\"; ld.global.v2.u32 {v, w}, [D]; "
+             ".pragma \"used_bytes_mask 0361\"; ld.u64 E, [D]; st.global.u32 [C], v;"},
+    {"padding of what lies side by side, and of one place for all", .threads = 64, .buffer = MEMCHECK_UNWRITTEN,
+     .body = "st.global.u16 [D], t; .pragma \"used_bytes_mask 3\"; ld.global.u32 v, [D]; @p st.global.u16 [A], 1; "
+             "bar.sync 0; .pragma \"used_bytes_mask 3\"; ld.relaxed.gpu.global.u32 w, [A]; st.global.u32 [C], v;"},
+    {"padding in shared memory that the kernel says it does not use",
+     .body = "st.shared.u8 [c], t; .pragma \"used_bytes_mask 1\"; ld.shared.u32 v, [c]; and.b32 v, v, 255; "
+             "st.global.u32 [C], v;"},
     {"the last word of an allocation", .threads = 64, .body = "ld.global.u32 v, [D]; st.global.u32 [C], v;"},
 };
 
@@ -132,6 +163,53 @@ static const struct memcheck_case wrong[] = {
              "st.global.u32 [C], v; OUT:"},
     {"a register never written that selp chooses", .threads = 32, .kind = "uninitialised register: v is read",
      .body = "setp.lt.u32 q, t, 32; selp.u32 w, v, 7, q; st.global.u32 [C], w;"},
+    {"a register from a generic load of unwritten bytes", .threads = 1, .kind = "uninitialised shared read: v is used",
+     .body = GENERIC "ld.u32 v, [E+4]; add.u32 v, v, 1;"},
+    {"unwritten bytes that generic accesses have moved", .threads = 1, .kind = "uninitialised shared read: x is used",
+     .body = GENERIC "ld.u32 v, [E+4]; st.u32 [E+8], v; ld.u32 x, [E+8]; st.global.u32 [C], x;"},
+    {"unwritten bytes that a .shared store to a generic address has moved", .threads = 1,
+     .kind = "uninitialised shared read: x is used",
+     .body = GENERIC "ld.u32 v, [E+4]; st.shared.u32 [E+8], v; ld.shared.u32 x, [s+8]; st.global.u32 [C], x;"},
+    {"a generic store of unwritten shared bytes to global memory", .threads = 1,
+     .kind = "uninitialised shared read: v is used", .body = GENERIC "ld.u32 v, [E+4]; st.u32 [C], v;"},
+    {"a generic store of unwritten bytes to the next block", .blocks = 2, .cluster = 2,
+     .kind = "uninitialised shared read: v is used",
+     .body = GENERIC "@p mapa.u64 G, E, 1; @p ld.u32 v, [E+4]; @p st.u32 [G+8], v; barrier.cluster.arrive.aligned; "
+                     "barrier.cluster.wait.aligned;"},
+    {"an unwritten word as the address of a store", .threads = 1, .kind = "uninitialised shared read: u is used",
+     .body = "ld.shared.u32 u, [s+4]; st.shared.u32 [u], t;"},
+    {"an unwritten word as the address of a generic store", .threads = 1,
+     .kind = "uninitialised shared read: G is used", .body = GENERIC "ld.u64 G, [E+8]; st.u32 [G], t;"},
+    {"a generic load of the next block's unwritten bytes", .blocks = 2, .cluster = 2,
+     .kind = "uninitialised shared read: of the 4 bytes",
+     .body = GENERIC "@p mapa.u64 G, E, 1; @p ld.u32 v, [G+4]; barrier.cluster.arrive.aligned; "
+                     "barrier.cluster.wait.aligned;"},
+    {"a store into a matrix that another warp loads", .threads = 64, .kind = "`wmma.load.a.sync",
+     .body = ".reg .b32 f<8>; add.u32 u, c, c; sub.u32 u, u, s; st.shared.u64 [u], E; bar.sync 0; "
+             "setp.lt.u32 q, t, 32; @q bra LOAD; setp.eq.u32 r, t, 40; @r st.shared.u32 [s], t; bra OUT; LOAD: "
+             "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {f0, f1, f2, f3, f4, f5, f6, f7}, [s]; OUT:"},
+    {"the padding of a struct that is copied through shared memory", .threads = 1,
+     .kind = "uninitialised shared read: h is used",
+     .body = "st.shared.u8 [s], t; ld.shared.v2.u32 {v, w}, [s]; st.shared.v2.u32 [s+8], {v, w}; "
+             "ld.shared.u8 h, [s+11]; add.u16 h, h, 1;"},
+    {"the sign above an unwritten byte", .threads = 1, .kind = "uninitialised shared read: h is used",
+     .body = "st.shared.u8 [s], t; ld.shared.s16 v, [s]; st.shared.u32 [s+4], v; ld.shared.u8 h, [s+7]; "
+             "add.u16 h, h, 1;"},
+    {"an unwritten byte that the kernel says it uses", .kind = "nobody has written the one at", .bytes = 1024,
+     .buffer = MEMCHECK_UNWRITTEN,
+     .body = "st.global.u8 [D], t; .pragma \"used_bytes_mask 3\"; ld.global.u32 v, [D]; st.global.u32 [C], v;"},
+    {"the byte of the last lane alone", .kind = "thread (31,0,0)", .buffer = MEMCHECK_UNWRITTEN,
+     .body = "setp.lt.u32 q, t, 31; @q st.global.u8 [D], t; .pragma \"used_bytes_mask 1\"; ld.global.u32 v, [D]; "
+             "st.global.u32 [C], v;"},
+    {"the load behind the one that the kernel says it in part uses", .kind = "uninitialised global read",
+     .buffer = MEMCHECK_UNWRITTEN,
+     .body = "st.global.u8 [D], t; .pragma \"used_bytes_mask 1\"; ld.global.u32 v, [D]; ld.global.u32 v, [D]; "
+             "st.global.u32 [C], v;"},
+    {"a mask before what is no load", .kind = "uninitialised global read", .buffer = MEMCHECK_UNWRITTEN,
+     .body = "st.global.u8 [D], t; .pragma \"used_bytes_mask 1\"; mov.u32 w, 1; ld.global.u32 v, [D]; "
+             "st.global.u32 [C], v;"},
+    {"an unwritten shared byte that the kernel says it uses", .kind = "uninitialised shared read: v is used",
+     .body = "st.shared.u8 [c], t; .pragma \"used_bytes_mask 2\"; ld.shared.u32 v, [c]; st.global.u32 [C], v;"},
 };
 
 START_TEST(what_is_wrong_is_found_though_it_looks_right) {

@@ -55,7 +55,8 @@ enum op_flag {
     F_DROP = 1u << 21,
     F_NO_COMPLETE = 1u << 22,
     F_NC = 1u << 23,
-    F_INPUT = 1u << 24, /* a load of what nobody writes: meanwhile; ever (// const_input) */
+    F_INPUT = 1u << 24,  /* a load of what nobody writes: meanwhile; ever (// const_input) */
+    F_PARTLY = 1u << 25, /* a load of bytes of which some are not used: a bit each in op.b */
     F_DIRECTED = F_RZ | F_RM | F_RP
 };
 

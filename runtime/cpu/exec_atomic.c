@@ -119,7 +119,7 @@ int op_atomic(struct exec *x, const struct op *o, u32 m) {
     x->doing = o;
     if (x->checker) check_release(x, o, m);
     FOR_LANES(l, m) {
-        enum space space = o->space == SPACE_GENERIC || WINDOW_OF(address[l]) ? space_of(&address[l]) : o->space;
+        enum space space = o->space == SPACE_GENERIC ? space_of(&address[l]) : in_space(o->space, &address[l]);
         bool global = space == SPACE_GLOBAL;
         void *at;
         if (global) {

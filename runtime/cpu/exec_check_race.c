@@ -242,6 +242,16 @@ static bool access_lanes(struct by *by, struct clocks *const *know, u32 left, co
     return true;
 }
 
+/* A load of bytes some of which nobody has written: those that the kernel says it does not use do not count, and the
+ * others may be loaded to registers that are watched. */
+static bool load_known(struct exec *x, const struct op *o, u32 lane, const struct cta *cta, u64 offset,
+                       unsigned bytes) {
+    u32 known = bits_get(checker_of(cta)->known, offset, bytes) | (o->flags & F_PARTLY ? o->b : 0);
+    if (known == bits_mask(bytes)) return true;
+    return (cta == x->warp->cta && undefined_loaded(x, o, lane, known, offset + SHARED_BASE)) ||
+           check_known(x, lane, cta, offset, bytes);
+}
+
 bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, unsigned bytes, bool linear) {
     struct cta *cta = x->warp->cta;
     struct by by = by_lane(x, o, 0, cta, o->order != ORDER_WEAK, ACCESS_READ);
@@ -250,9 +260,7 @@ bool check_load(struct exec *x, const struct op *o, u32 m, const u64 *address, u
     const bool known = linear && run_known(by.c->known, address[0] - SHARED_BASE, bytes * WARP);
     FOR_LANES(l, known ? 0 : m) {
         u64 offset = address[l] - SHARED_BASE;
-        if (!all_known(by.c->known, offset, bytes) &&
-            !undefined_loaded(x, o, l, bits_get(by.c->known, offset, bytes), address[l]))
-            return check_known(x, l, cta, offset, bytes);
+        if (!all_known(by.c->known, offset, bytes) && !load_known(x, o, l, cta, offset, bytes)) return false;
     }
     const u32 left = race_fast_load(&by, know, m, address, bytes);
     return access_lanes(&by, know, left, address, bytes);
@@ -276,12 +284,26 @@ bool check_store(struct exec *x, const struct op *o, u32 m, const u64 *address, 
     return access_lanes(&by, know, left, address, bytes);
 }
 
+/* The bytes of a read are written, or may be read all the same. */
+static bool read_known(struct exec *x, const struct op *o, u32 lane, const struct cta *cta, u64 offset,
+                       unsigned bytes) {
+    if (all_known(checker_of(cta)->known, offset, bytes)) return true;
+    return undefined_is_load(x, o) ? load_known(x, o, lane, cta, offset, bytes)
+                                   : check_known(x, lane, cta, offset, bytes);
+}
+
+/* A lane's bytes are written, but for those that it had from unwritten ones. */
+static void write_known(struct exec *x, const struct op *o, u32 lane, struct cta *cta, u64 offset, unsigned bytes) {
+    check_written(cta, offset, bytes);
+    if (undefined_lanes(x, o) >> lane & 1) bits_clear(checker_of(cta)->known, offset, undefined_stored(x, o, lane));
+}
+
 bool check_place(struct exec *x, u32 lane, struct cta *cta, u64 offset, unsigned bytes, enum access access) {
     const struct op *o = x->doing;
     bool atomic = access == ACCESS_ATOMIC;
-    if (access != ACCESS_WRITE && !(atomic && o->sub == ATOMIC_EXCH) && !check_known(x, lane, cta, offset, bytes))
+    if (access != ACCESS_WRITE && !(atomic && o->sub == ATOMIC_EXCH) && !read_known(x, o, lane, cta, offset, bytes))
         return false;
-    if (access != ACCESS_READ) check_written(cta, offset, bytes);
+    if (access != ACCESS_READ) write_known(x, o, lane, cta, offset, bytes);
     if (atomic || (access == ACCESS_READ && o->order != ORDER_WEAK)) check_acquire(x, o, 1u << lane);
     struct by by = by_lane(x, o, lane, cta, atomic || o->order != ORDER_WEAK, access);
     if (access == ACCESS_WRITE) by.op = o;

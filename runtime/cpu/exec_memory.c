@@ -93,6 +93,15 @@ enum space space_of(u64 *address) {
     }
 }
 
+enum space in_space(enum space stated, u64 *address) {
+    u64 mark = stated == SPACE_SHARED || stated == SPACE_CLUSTER ? WINDOW_SHARED
+               : stated == SPACE_LOCAL                           ? WINDOW_LOCAL
+               : stated == SPACE_PARAM                           ? WINDOW_PARAM
+                                                                 : 0;
+    if (WINDOW_OF(*address) == mark) *address ^= mark;
+    return stated;
+}
+
 /* ---- loads ---- */
 static void note_poll(struct exec *x, const struct op *o, u64 address, const u8 *value, unsigned bytes) {
     x->poll_address = address;
@@ -252,7 +261,7 @@ int op_load_window(struct exec *x, const struct op *o, u32 m) {
     }
     x->doing = o;
     FOR_LANES(l, m) {
-        if (WINDOW_OF(address[l])) space_of(&address[l]);
+        in_space(o->space, &address[l]);
         if (o->space == SPACE_SHARED) note_touch(x, o, false, SPACE_SHARED, address[l]);
         if (!(from[l] = window_at(x, l, o->space, address[l], bytes, ACCESS_READ))) return RUN_FAULT;
     }
@@ -393,7 +402,7 @@ int op_store_window(struct exec *x, const struct op *o, u32 m) {
     }
     gather(x, o, m, raw);
     FOR_LANES(l, m) {
-        if (WINDOW_OF(address[l])) space_of(&address[l]);
+        in_space(o->space, &address[l]);
         if (!store_window_lane(x, o->space, l, address[l], raw[l], bytes)) return RUN_FAULT;
     }
     return RUN_NEXT;

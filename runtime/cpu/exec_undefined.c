@@ -46,8 +46,16 @@ static int vague(struct exec *x, u32 lanes, const struct definition *d, const ch
     return RUN_FAULT;
 }
 
-static bool stores_to_shared(const struct op *o, op_fn *run) {
-    return run == op_store_window && o->space == SPACE_SHARED;
+/* The lanes store to the CTA's shared memory what the register holds; its address is another matter. */
+static bool stores_to_shared(const struct exec *x, const struct op *o, op_fn *run, u32 operand, u32 lanes) {
+    u64 address[WARP];
+    if (operand == o->a) return false;
+    if (run == op_store_window) return o->space == SPACE_SHARED;
+    if (run != op_store_generic) return false;
+    lane_addresses(x, o, address);
+    FOR_LANES(l, lanes)
+    if (space_of(&address[l]) != SPACE_SHARED) return false;
+    return true;
 }
 
 int op_undefined_guard(struct exec *x, const struct op *o, u32 m) {
@@ -66,8 +74,9 @@ int op_undefined_guard(struct exec *x, const struct op *o, u32 m) {
         if (!(lanes & ~d->lanes) && !(d->vague & m)) continue;
         if (kind >= WATCH_CHOSEN) lanes &= kind == WATCH_CHOSEN ? predicate_read(x, o->c) : ~predicate_read(x, o->c);
         if (lanes & ~d->lanes) return unset(x, lanes & ~d->lanes, name);
-        if (stores_to_shared(o, inner)) continue;
-        if (lanes & m & d->vague) return vague(x, lanes & m & d->vague, d, name);
+        lanes &= m & d->vague;
+        if (lanes && !stores_to_shared(x, o, inner, u->slots[(*watch >> 3) - 1], lanes))
+            return vague(x, lanes, d, name);
     }
     return inner(x, o, m);
 }
@@ -89,8 +98,15 @@ bool undefined_loaded(struct exec *x, const struct op *o, u32 lane, u32 known, u
         d->vague |= 1u << lane;
         d->pc = (u32)(o - x->code->ops);
         d->at[lane] = (u32)(address + i * o->bytes + (u32)__builtin_ctz(~here));
+        bool sign = o->flags & F_SIGNED && !(here >> (o->bytes - 1) & 1); /* the bytes above are its sign */
+        d->bytes[lane] = (u16)(sign ? ~here : all & ~here);
     }
     return true;
+}
+
+bool undefined_is_load(const struct exec *x, const struct op *o) {
+    op_fn *run = o->run == op_undefined_guard ? x->code->undefined->inner[o - x->code->ops] : o->run;
+    return run == op_load_generic || run == op_load_window;
 }
 
 u32 undefined_lanes(const struct exec *x, const struct op *o) {
@@ -106,7 +122,7 @@ u32 undefined_stored(const struct exec *x, const struct op *o, u32 lane) {
     u32 bytes = 0;
     for (unsigned i = 0; i < o->count; i++) {
         const struct definition *d = watched(x, o, x->code->extra[o->extra + i]);
-        if (d && d->vague >> lane & 1) bytes |= bits_mask(o->bytes) << i * o->bytes;
+        if (d && d->vague >> lane & 1) bytes |= (d->bytes[lane] & bits_mask(o->bytes)) << i * o->bytes;
     }
     return bytes;
 }

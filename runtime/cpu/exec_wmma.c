@@ -100,6 +100,7 @@ int sync_wmma_memory(struct exec *x, const struct part *parts, unsigned count, u
     (void)members;
     if (count > 1) return apart(x, parts);
     if (!matrix_place(x, o, &address, &stride)) return RUN_FAULT;
+    x->doing = o;
     for (unsigned l = 0; l < WARP; l++)
         for (unsigned i = 0; i < own; i++) {
             unsigned row = (l * own + i) / o->wmma_columns, column = (l * own + i) % o->wmma_columns;

@@ -171,6 +171,7 @@ struct insn {
     u32 flags, line;
     u32 guard;
     bool guarded, guard_not, accumulates; /* accumulates: outputs are read too */
+    u32 unused_bytes;                     /* of what it loads: a bit each, as the pragma before it says */
     const struct form *form;
 };
 
@@ -236,6 +237,7 @@ struct loader {
     unsigned depth;
     struct form_memory memory[FORM_MEMORY];
     struct insn *insn; /* the one at hand, for messages */
+    u32 unused_bytes;  /* of the one that is next, if it is a load */
     bool target_sm_90a;
     unsigned version, target; /* 100 * 8 + 1 of 8.1; 90 of sm_90 */
     char target_kind;         /* what follows it: 0, a or f */
@@ -304,7 +306,7 @@ void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard
 void add_transfer(struct loader *l, const struct insn *insn, const char *opcode, const struct operand *first,
                   const struct operand *second);
 
-/* ptx_pragma.c: whether it was next. */
+/* ptx_pragma.c: whether it was next. "used_bytes_mask" is for the instruction behind it. */
 enum pragma_place { PRAGMA_MODULE, PRAGMA_ENTRY /* before its body */, PRAGMA_BODY };
 bool parse_pragma(struct loader *l, enum pragma_place place);
 

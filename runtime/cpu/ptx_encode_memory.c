@@ -138,6 +138,8 @@ void encode_load(struct loader *l, const struct insn *insn, struct op *op) {
     take_address(l, insn, &insn->operands[1], op);
     encode_data(l, insn, &insn->operands[0], &mods, true, op);
     op->flags |= says_input(insn) ? F_INPUT : insn_has(insn, "nc") ? F_NC : 0;
+    op->flags |= insn->unused_bytes ? F_PARTLY : 0;
+    op->b = insn->unused_bytes;
     op->run = mods.space == SPACE_GENERIC                               ? op_load_generic
               : mods.space == SPACE_GLOBAL || mods.space == SPACE_CONST ? op_load_global
                                                                         : op_load_window;

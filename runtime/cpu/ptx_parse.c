@@ -129,6 +129,8 @@ static void parse_instruction(struct loader *l) {
     struct insn *insn = load_take(l, sizeof *insn);
     insn->line = l->token.line;
     insn->text = (struct text){l->token.text.at, text_length(l->token.text.at)};
+    insn->unused_bytes = l->unused_bytes;
+    l->unused_bytes = 0;
     if (lex_punct(l, '@')) {
         insn->guarded = true;
         insn->guard_not = lex_punct(l, '!');
@@ -229,6 +231,7 @@ static void parse_block(struct loader *l) {
 void parse_body(struct loader *l) {
     lex_expect(l, '{');
     parse_block(l);
+    l->unused_bytes = 0;
     const struct label *missing = scope_settle(l);
     if (missing)
         load_fail(l, missing->line, "label `%.*s` is not defined", (int)missing->name.length, missing->name.at);

@@ -1,6 +1,8 @@
-/* ptx_pragma.c - .pragma: checked as ptxas checks it, and without effect here. Those that ptxas does not know have none
- * there, either, within entries and functions; at module level it refuses them. (PTX ISA, section ".pragma") */
+/* ptx_pragma.c - .pragma: checked as ptxas checks it, and without effect here but for "used_bytes_mask", which the
+ * memory checker minds. Those that ptxas does not know have none there, either, within entries and functions; at module
+ * level it refuses them. (PTX ISA, section ".pragma") */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <runtime/cpu/ptx.h>
 
@@ -65,6 +67,7 @@ static void check_pragma(struct loader *l, enum pragma_place place) {
         load_fail(l, line, "pragma `%s` has a number behind it%s, not `%.*s`", p->name,
                   p->argument == ARGUMENT_POSITIVE ? " from 1 on" : "",
                   (int)(argument.length < 40 ? argument.length : 40), argument.length ? argument.at : "");
+    if (p->argument == ARGUMENT_NUMBER) l->unused_bytes = ~(u32)strtoull(argument.at, NULL, 0); /* a quote ends it */
 }
 
 bool parse_pragma(struct loader *l, enum pragma_place place) {

@@ -7,6 +7,11 @@
 #include <runtime/cpu/exec_undefined.h>
 #include <runtime/cpu/ptx.h>
 
+/* What it loads may be shared bytes. A generic address of those comes from a variable's. */
+static bool loads_shared(const struct code *c, const struct op *o) {
+    return (o->run == op_load_window && o->space == SPACE_SHARED) || (o->run == op_load_generic && c->shared);
+}
+
 struct watching {
     struct loader *l;
     u32 *number; /* of a vreg, 0 none */
@@ -62,7 +67,7 @@ void encode_undefined_guards(struct loader *l) {
     struct undefined *u = load_take(l, sizeof *u);
     struct watching w = {.l = l, .number = load_take(l, (f->vreg_count + 1) * sizeof *w.number)};
     for (u32 i = 0; i < f->insn_count; i++)
-        if (c->ops[i].run == op_load_window && c->ops[i].space == SPACE_SHARED) insn_registers(f->insns[i], mark, &w);
+        if (loads_shared(c, &c->ops[i])) insn_registers(f->insns[i], mark, &w);
     for (u32 r = 0; r < f->vreg_count; r++)
         if (w.number[r] || (f->unset && f->unset[r])) w.number[r] = ++u->count;
     u->slots = load_take(l, (u->count + 1) * sizeof *u->slots);
