@@ -48,14 +48,14 @@ static const struct refusal malformed[] = {
     {".entry q() { .param .align 256 .b8 a[8]; }\n",
      "5: the parameter of a function is aligned to 128 bytes at most, not 256"},
     {".entry q() { .shared .b8 s[232449]; ret; }\n",
-     "5: shared variables of `q` and its module have 232449 bytes, and 232448 are the most"},
+     "5: the shared variables that `q` declares or names, calls included, have 232449 bytes, and 232448 are the most"},
     {".entry q() { { .shared .b8 s[132449]; }\n{ .shared .b8 s[132449]; } }\n",
-     "6: shared variables of `q` and its module have 264898 bytes, and 232448 are the most"},
+     "6: the shared variables that `q` declares or names, calls included, have 264898 bytes, and 232448 are the most"},
     {".shared .b8 s[132449], t[132449];\n.entry q() { .reg .b32 r; mov.u32 r, s; st.shared.u32 [r], r; mov.u32 r, t; "
      "st.shared.u32 [r], r; ret; }\n",
-     "6: shared variables of `q` and its module have 264898 bytes, and 232448 are the most"},
+     "6: the shared variables that `q` declares or names, calls included, have 264898 bytes, and 232448 are the most"},
     {".func f() { .shared .b8 s[232449]; ret; }\n.entry q() { call f; ret; }\n",
-     "6: shared variables of `q` and its module have 232449 bytes, and 232448 are the most"},
+     "6: the shared variables that `q` declares or names, calls included, have 232449 bytes, and 232448 are the most"},
     /* ranges */
     {".entry q() { .reg .b32 p<3>; .reg .b64 p<4>; }\n", "5: `p` is declared twice in one scope"},
     {".entry q() { .reg .b32 p<3>; .reg .b32 p2; }\n", "5: `p2` is declared twice in one scope"},
@@ -408,6 +408,44 @@ static const struct {
     {".global .s16 q[3] = {0xff00(0x1234), 0xffU(0x1234), 0x00FF (WARP_SZ)};", "120034002000"},
     {".global .b128 q[2] = {-1, 0xff00(0x1234)};", "ffffffffffffffff000000000000000012000000000000000000000000000000"},
     {".global .u32 q[3] = {1+2*3<<1, 07+0b11+0x1F+9U, - -1};", "0e0000003200000001000000"},
+};
+
+/* Of entry `q`: bytes of shared memory, as ptxas has them. */
+#define THREE ".shared .align 4 .b8 sa[80000];\n.shared .align 4 .b8 sb[80000];\n.shared .align 4 .b8 sc[80000];\n"
+#define USE(name) ".reg .b32 r; st.shared.u32 [" name "], 1; ret; "
+static const struct {
+    const char *text;
+    unsigned bytes;
+} shared_sizes[] = {
+    {THREE ".entry q() { ret; }", 0},
+    {THREE ".entry q() { " USE("sb") "}", 80000},
+    {THREE ".entry p() { " USE("sb") "} .entry q() { " USE("sb") "} .entry r() { " USE("sc") "}", 80000},
+    {THREE ".entry q() { .reg .b32 r; ret; mov.u32 r, sc+4; }", 80000},
+    {THREE ".entry q() { .reg .b64 d; { mov.b64 d, sb; cvta.shared.u64 d, d; } ret; }", 80000},
+    {THREE ".entry q() { .reg .b32 r; ld.shared.b32 r, [sa+8]; ld.shared.b32 r, sc[2]; ret; }", 160000},
+    {THREE ".func f() { " USE("sb") "} .entry q() { ret; call f; }", 80000},
+    {THREE ".func f() { " USE("sb") "} .func h() { call f; ret; } .entry q() { call h; call f; " USE("sb") "}", 80000},
+    {THREE ".func f() { " USE("sb") "} .entry q() { " USE("sa") "} .entry r() { call f; }", 80000},
+    {THREE ".entry q() { .shared .b32 sb; " USE("sb") "}", 4},
+    {THREE ".shared .b32 d[5];\n.entry q() { .shared .b8 e[3]; " USE("d") "}", 23},
+    {".shared .b8 a, b, s<4>;\n.entry q() { st.shared.u8 [s2], 1; ret; }", 1},
+    {".func f() { .shared .b8 s[300000]; ret; } .entry q() { ret; }", 0},
+    {".func f() { .shared .b8 s[3000], t[5000]; st.shared.u8 [s], 1; ret; } .entry q() { call f; call f; }", 8000},
+    {".shared .b8 s[132449], t[132449];\n.entry q() { st.shared.u8 [t], 1; ret; }", 132449},
+    {".shared .b8 s[20000000];\n.entry q() { ret; }", 0},
+    {".entry q() { .shared .b8 s[20]; { .shared .b8 t[16]; } ret; }", 36},
+    {".shared .b8 a; .shared .b32 b; .shared .b8 c; .shared .b32 d; .entry q() { st.shared.b8 [d], 1; st.shared.b8 "
+     "[c], 1; st.shared.b8 [b], 1; st.shared.b8 [a], 1; ret; }",
+     16},
+    /* dynamic memory begins behind them, whether or not the entry names it */
+    {".shared .b8 s[5], t[600];\n.extern .shared .b8 x[];\n.entry q() { st.shared.u8 [s], 1; ret; }", 16},
+    {".shared .b8 s[5], t[600];\n.extern .shared .align 64 .b8 x[];\n.entry q() { st.shared.u8 [s], 1; ret; }", 64},
+    {".shared .b8 t[600];\n.extern .shared .align 64 .b8 x[];\n.entry q() { st.shared.u8 [x], 1; ret; }", 0},
+    /* ptxas says that it ignores .extern here */
+    {".extern .shared .b8 s[6];\n.extern .shared .b8 s[];\n.extern .shared .u32 t;\n.entry q() { st.shared.u32 [s], 1; "
+     "st.shared.u32 [t], 1; ret; }",
+     12},
+    {".extern .shared .b8 s[6];\n.extern .shared .u32 t;\n.entry q() { ret; }", 0},
 };
 
 #endif

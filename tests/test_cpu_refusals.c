@@ -143,7 +143,6 @@ static const struct refusal directives[] = {
     {".global .b32 x\n.global .b32 y;\n", "5: `;` is expected before `.global`"},
     {".global .b32 x; .global .b64\nx;\n", "5: `x` is declared twice in one scope"},
     {".shared .b32 x = 1;\n", "4: only global and constant variables have initialisers"},
-    {".shared .b8 x[99999999];\n", "4: shared variables of more than 16 MiB"},
     {".local .b32 x;\n", "4: local variables belong to entries, with at most 512 KiB a thread"},
     {".extern .global .b32 x;\n", "4: `x` is defined in another module: linking is not supported"},
     {".extern .entry f();\n", "4: entry `f` has no body"},
