@@ -42,6 +42,21 @@ static const struct refusal malformed[] = {
     {".global .align 4294967296 .u32 q;\n", "5: .align 4294967296: 0 to 4294967295"},
     {".global .align -4 .u32 q;\n", "5: a number is expected before `-`"},
     {".global .align (8) .u32 q;\n", "5: a number is expected before `(`"},
+    /* a point belongs to the number before it */
+    {".global .align 4.b32 q;\n", "5: malformed number: `4.b`"},
+    {".global .align 04.b32 q;\n", "5: malformed number: `04.b`"},
+    {".global .align 4. b32 q;\n", "5: a number is expected before `4.`"},
+    {".global .align 4. .b32 q;\n", "5: a number is expected before `4.`"},
+    {".entry q(.param .align 8.b8 p[8]) { ret; }\n", "5: malformed number: `8.b`"},
+    {".entry q() { .shared .align 8.b8 p[8]; ret; }\n", "5: malformed number: `8.b`"},
+    {".entry q() .minnctapersm 1.maxntid 32 { ret; }\n", "5: malformed number: `1.m`"},
+    {".entry q() .maxntid 1,2,3.minnctapersm 1 { ret; }\n", "5: malformed number: `3.m`"},
+    {".entry q() .reqntid 32.minnctapersm 1 { ret; }\n", "5: malformed number: `32.m`"},
+    {".entry q() { .reg .b32 a; add.u32 a, a, 1.x; ret; }\n", "5: malformed number: `1.x`"},
+    {".global .f32 q = 4.e;\n", "5: malformed number: `4.e`"},
+    {".global .f32 q = 4..5;\n", "5: `;` is expected before `.5`"},
+    {".global .f32 q = 4.5.b;\n", "5: `;` is expected before `.b`"},
+    {".global .b32 q = 0x4.;\n", "5: `;` is expected before `.`"},
     {".global .align 4+4 .u32 q;\n", "5: a type is expected before `+`"},
     {".entry q() { .reg .align 3 .b32 r; }\n", "5: .align 3 is not a power of two"},
     {".entry q() { .reg .b32 .align 4 r; }\n", "5: a name is expected before `.align`"},
@@ -322,6 +337,8 @@ static const char *const taken[] = {
     ".b32 "
     "d; .global .align WARP_SZ .b32 e; .global .align 8U .b32 f; .extern .shared .align 8192 .b8 x[];",
     ".global .u32; .const .align 4 .f32; .entry q() { .reg .b32; .shared .v2 .b32; .param .b32; .local .b8; }",
+    ".global .align 0x4.b32 a; .global .align 4U.b32 b; .global .align WARP_SZ.b32 c; .global .f32 d[4] = {4., 08., "
+    "4.e1, 5.E+1}; .entry q(.param .u64 .ptr.global.align 8 p) .maxntid 0x20.minnctapersm 1U.maxnreg 32 { ret; }",
     ".entry q() { .shared .b8 s[232448]; ret; } .func f() { .shared .b8 t[232449]; ret; }",
     ".func f() { .shared .b8 s[132449]; .reg .b32 r; mov.u32 r, s; st.shared.u32 [r], r; ret; } .entry q() { call f; "
     "call "

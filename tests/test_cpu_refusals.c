@@ -40,6 +40,7 @@ static const struct refusal modules[] = {
     {".version 8.1\n.target sm_90\n.address_size 32\n", "3: only .address_size 64 is supported"},
     {".version 8.1\n.target sm_90\n.address_size\n", "4: a number of bits is expected before the end"},
     {".version 8.1\n.target sm_90\n.address_size 32+32\n", "3: only .address_size 64 is supported"},
+    {".version 8.1\n.target sm_90\n.address_size 64.entry q() { ret; }\n", "3: malformed number: `64.e`"},
     {".version 8.1\n.target sm_90\n.address_size 64+0\n", "3: a directive is expected before `+`"},
     {".version 2.2\n.target sm_20\n.address_size 64\n", "3: .address_size came with PTX 2.3"},
     {".version 8.9\n", "1: there is no PTX 8.9"},
