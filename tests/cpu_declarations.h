@@ -42,20 +42,35 @@ static const struct refusal malformed[] = {
     {".global .align 4294967296 .u32 q;\n", "5: .align 4294967296: 0 to 4294967295"},
     {".global .align -4 .u32 q;\n", "5: a number is expected before `-`"},
     {".global .align (8) .u32 q;\n", "5: a number is expected before `(`"},
+    /* a point belongs to the number before it */
+    {".global .align 4.b32 q;\n", "5: malformed number: `4.b`"},
+    {".global .align 04.b32 q;\n", "5: malformed number: `04.b`"},
+    {".global .align 4. b32 q;\n", "5: a number is expected before `4.`"},
+    {".global .align 4. .b32 q;\n", "5: a number is expected before `4.`"},
+    {".entry q(.param .align 8.b8 p[8]) { ret; }\n", "5: malformed number: `8.b`"},
+    {".entry q() { .shared .align 8.b8 p[8]; ret; }\n", "5: malformed number: `8.b`"},
+    {".entry q() .minnctapersm 1.maxntid 32 { ret; }\n", "5: malformed number: `1.m`"},
+    {".entry q() .maxntid 1,2,3.minnctapersm 1 { ret; }\n", "5: malformed number: `3.m`"},
+    {".entry q() .reqntid 32.minnctapersm 1 { ret; }\n", "5: malformed number: `32.m`"},
+    {".entry q() { .reg .b32 a; add.u32 a, a, 1.x; ret; }\n", "5: malformed number: `1.x`"},
+    {".global .f32 q = 4.e;\n", "5: malformed number: `4.e`"},
+    {".global .f32 q = 4..5;\n", "5: `;` is expected before `.5`"},
+    {".global .f32 q = 4.5.b;\n", "5: `;` is expected before `.b`"},
+    {".global .b32 q = 0x4.;\n", "5: `;` is expected before `.`"},
     {".global .align 4+4 .u32 q;\n", "5: a type is expected before `+`"},
     {".entry q() { .reg .align 3 .b32 r; }\n", "5: .align 3 is not a power of two"},
     {".entry q() { .reg .b32 .align 4 r; }\n", "5: a name is expected before `.align`"},
     {".entry q() { .param .align 256 .b8 a[8]; }\n",
      "5: the parameter of a function is aligned to 128 bytes at most, not 256"},
     {".entry q() { .shared .b8 s[232449]; ret; }\n",
-     "5: shared variables of `q` and its module have 232449 bytes, and 232448 are the most"},
+     "5: the shared variables that `q` declares or names, calls included, have 232449 bytes, and 232448 are the most"},
     {".entry q() { { .shared .b8 s[132449]; }\n{ .shared .b8 s[132449]; } }\n",
-     "6: shared variables of `q` and its module have 264898 bytes, and 232448 are the most"},
+     "6: the shared variables that `q` declares or names, calls included, have 264898 bytes, and 232448 are the most"},
     {".shared .b8 s[132449], t[132449];\n.entry q() { .reg .b32 r; mov.u32 r, s; st.shared.u32 [r], r; mov.u32 r, t; "
      "st.shared.u32 [r], r; ret; }\n",
-     "6: shared variables of `q` and its module have 264898 bytes, and 232448 are the most"},
+     "6: the shared variables that `q` declares or names, calls included, have 264898 bytes, and 232448 are the most"},
     {".func f() { .shared .b8 s[232449]; ret; }\n.entry q() { call f; ret; }\n",
-     "6: shared variables of `q` and its module have 232449 bytes, and 232448 are the most"},
+     "6: the shared variables that `q` declares or names, calls included, have 232449 bytes, and 232448 are the most"},
     /* ranges */
     {".entry q() { .reg .b32 p<3>; .reg .b64 p<4>; }\n", "5: `p` is declared twice in one scope"},
     {".entry q() { .reg .b32 p<3>; .reg .b32 p2; }\n", "5: `p2` is declared twice in one scope"},
@@ -322,6 +337,8 @@ static const char *const taken[] = {
     ".b32 "
     "d; .global .align WARP_SZ .b32 e; .global .align 8U .b32 f; .extern .shared .align 8192 .b8 x[];",
     ".global .u32; .const .align 4 .f32; .entry q() { .reg .b32; .shared .v2 .b32; .param .b32; .local .b8; }",
+    ".global .align 0x4.b32 a; .global .align 4U.b32 b; .global .align WARP_SZ.b32 c; .global .f32 d[4] = {4., 08., "
+    "4.e1, 5.E+1}; .entry q(.param .u64 .ptr.global.align 8 p) .maxntid 0x20.minnctapersm 1U.maxnreg 32 { ret; }",
     ".entry q() { .shared .b8 s[232448]; ret; } .func f() { .shared .b8 t[232449]; ret; }",
     ".func f() { .shared .b8 s[132449]; .reg .b32 r; mov.u32 r, s; st.shared.u32 [r], r; ret; } .entry q() { call f; "
     "call "
@@ -408,6 +425,44 @@ static const struct {
     {".global .s16 q[3] = {0xff00(0x1234), 0xffU(0x1234), 0x00FF (WARP_SZ)};", "120034002000"},
     {".global .b128 q[2] = {-1, 0xff00(0x1234)};", "ffffffffffffffff000000000000000012000000000000000000000000000000"},
     {".global .u32 q[3] = {1+2*3<<1, 07+0b11+0x1F+9U, - -1};", "0e0000003200000001000000"},
+};
+
+/* Of entry `q`: bytes of shared memory, as ptxas has them. */
+#define THREE ".shared .align 4 .b8 sa[80000];\n.shared .align 4 .b8 sb[80000];\n.shared .align 4 .b8 sc[80000];\n"
+#define USE(name) ".reg .b32 r; st.shared.u32 [" name "], 1; ret; "
+static const struct {
+    const char *text;
+    unsigned bytes;
+} shared_sizes[] = {
+    {THREE ".entry q() { ret; }", 0},
+    {THREE ".entry q() { " USE("sb") "}", 80000},
+    {THREE ".entry p() { " USE("sb") "} .entry q() { " USE("sb") "} .entry r() { " USE("sc") "}", 80000},
+    {THREE ".entry q() { .reg .b32 r; ret; mov.u32 r, sc+4; }", 80000},
+    {THREE ".entry q() { .reg .b64 d; { mov.b64 d, sb; cvta.shared.u64 d, d; } ret; }", 80000},
+    {THREE ".entry q() { .reg .b32 r; ld.shared.b32 r, [sa+8]; ld.shared.b32 r, sc[2]; ret; }", 160000},
+    {THREE ".func f() { " USE("sb") "} .entry q() { ret; call f; }", 80000},
+    {THREE ".func f() { " USE("sb") "} .func h() { call f; ret; } .entry q() { call h; call f; " USE("sb") "}", 80000},
+    {THREE ".func f() { " USE("sb") "} .entry q() { " USE("sa") "} .entry r() { call f; }", 80000},
+    {THREE ".entry q() { .shared .b32 sb; " USE("sb") "}", 4},
+    {THREE ".shared .b32 d[5];\n.entry q() { .shared .b8 e[3]; " USE("d") "}", 23},
+    {".shared .b8 a, b, s<4>;\n.entry q() { st.shared.u8 [s2], 1; ret; }", 1},
+    {".func f() { .shared .b8 s[300000]; ret; } .entry q() { ret; }", 0},
+    {".func f() { .shared .b8 s[3000], t[5000]; st.shared.u8 [s], 1; ret; } .entry q() { call f; call f; }", 8000},
+    {".shared .b8 s[132449], t[132449];\n.entry q() { st.shared.u8 [t], 1; ret; }", 132449},
+    {".shared .b8 s[20000000];\n.entry q() { ret; }", 0},
+    {".entry q() { .shared .b8 s[20]; { .shared .b8 t[16]; } ret; }", 36},
+    {".shared .b8 a; .shared .b32 b; .shared .b8 c; .shared .b32 d; .entry q() { st.shared.b8 [d], 1; st.shared.b8 "
+     "[c], 1; st.shared.b8 [b], 1; st.shared.b8 [a], 1; ret; }",
+     16},
+    /* dynamic memory begins behind them, whether or not the entry names it */
+    {".shared .b8 s[5], t[600];\n.extern .shared .b8 x[];\n.entry q() { st.shared.u8 [s], 1; ret; }", 16},
+    {".shared .b8 s[5], t[600];\n.extern .shared .align 64 .b8 x[];\n.entry q() { st.shared.u8 [s], 1; ret; }", 64},
+    {".shared .b8 t[600];\n.extern .shared .align 64 .b8 x[];\n.entry q() { st.shared.u8 [x], 1; ret; }", 0},
+    /* ptxas says that it ignores .extern here */
+    {".extern .shared .b8 s[6];\n.extern .shared .b8 s[];\n.extern .shared .u32 t;\n.entry q() { st.shared.u32 [s], 1; "
+     "st.shared.u32 [t], 1; ret; }",
+     12},
+    {".extern .shared .b8 s[6];\n.extern .shared .u32 t;\n.entry q() { ret; }", 0},
 };
 
 #endif

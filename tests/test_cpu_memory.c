@@ -122,6 +122,33 @@ START_TEST(shared_memory_holds_static_and_dynamic_arrays) {
 }
 END_TEST
 
+/* Two variables of which each entry has one, or both: in all no CTA has room for them, and each keeps what is stored.
+ */
+START_TEST(an_entry_holds_the_shared_variables_that_it_names) {
+    static const char ptx[] = PTX_HEAD
+        ".extern .shared .b8 dynamic[];\n.shared .b8 before[200000];\n.shared .align 16 .b32 one[20];\n"
+        ".shared .b8 between[200000];\n.shared .b32 two[5];\n"
+        ".func store() { .shared .b32 own; st.shared.b32 [own], 7; st.shared.b32 [two+16], 22; ret; }\n"
+        ".visible .entry f(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) { .reg .b32 t, u, v, w; .reg "
+        ".b64 A; ld.param.u64 A, [out]; st.shared.b32 [one+76], 11; call store; st.shared.b32 [dynamic], 33; "
+        "ld.shared.b32 t, [one+76]; ld.shared.b32 u, [two+16]; ld.shared.b32 v, [dynamic]; mov.b32 w, "
+        "%total_smem_size; st.global.v4.b32 [A], {t, u, v, w}; ret; }\n"
+        ".visible .entry h(.param .u64 out, .param .u64 b, .param .u64 c, .param .u64 d) { .reg .b32 t, u, v, w; .reg "
+        ".b64 A; ld.param.u64 A, [out]; st.shared.b32 [two], 44; st.shared.b8 [between+199999], 55; ld.shared.b32 t, "
+        "[two]; ld.shared.b8 u, [between+199999]; mov.b32 v, two; mov.b32 w, between; sub.u32 v, v, w; mov.b32 w, "
+        "%total_smem_size; st.global.v4.b32 [A], {t, u, v, w}; ret; }\n";
+    machine_with(fair(1, 1));
+    cu_ptr at = words(4, 9);
+    uint64_t b = 0;
+    void *parameters[] = {&at, &b, &b, &b};
+    OK(launch_with(function_of_text(ptx, "f"), 1, 1, 64, NULL, false, parameters));
+    ck_assert(word_at(at) == 11 && word_at(at + 4) == 22 && word_at(at + 8) == 33 && word_at(at + 12) == 256);
+    OK(launch_with(function_of_text(ptx, "h"), 1, 1, 0, NULL, false, parameters));
+    ck_assert(word_at(at) == 44 && word_at(at + 4) == 55 && word_at(at + 8) == 200000);
+    ck_assert_uint_eq(word_at(at + 12), (200000 + 20 + 127) / 128 * 128);
+}
+END_TEST
+
 START_TEST(module_variables_have_their_initial_values) {
     static const char ptx[] = PTX_HEAD
         ".global .align 8 .u32 table[6] = {1, 0x10, -1, 0b11};\n.const .f32 half[] = {0.5, 0f3F800000, -2.0};\n"
@@ -362,6 +389,7 @@ int main(void) {
     tcase_add_test(tcase, parts_of_special_registers_and_predicates_are_read);
     tcase_add_test(tcase, local_memory_is_each_threads_own);
     tcase_add_test(tcase, shared_memory_holds_static_and_dynamic_arrays);
+    tcase_add_test(tcase, an_entry_holds_the_shared_variables_that_it_names);
     tcase_add_test(tcase, module_variables_have_their_initial_values);
     tcase_add_test(tcase, variables_of_a_function_are_there_once);
     tcase_add_loop_test(tcase, atomics_leave_what_any_order_leaves, 0, 15);

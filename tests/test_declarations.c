@@ -118,6 +118,19 @@ START_TEST(initial_values_are_what_the_assembler_makes_of_them) {
 }
 END_TEST
 
+/* Section .nv.shared.q, which begins with the 1024 bytes that the system takes; none is there for no bytes. */
+START_TEST(shared_memory_is_what_the_assembler_gives_an_entry) {
+    if (!have_ptxas()) return;
+    size_t length, bytes = 1024;
+    char *says = NULL, *cubin = assembled(shared_sizes[_i].text, "g", &length, &says);
+    ck_assert_msg(cubin != NULL, "%s", says);
+    section(cubin, ".nv.shared.q", &bytes);
+    ck_assert_uint_eq(bytes, 1024 + shared_sizes[_i].bytes);
+    free(says);
+    free(cubin);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("declarations");
     TCase *tcase = tcase_create("ptxas");
@@ -136,6 +149,8 @@ int main(void) {
                         sizeof taken_functions / sizeof *taken_functions);
     tcase_add_loop_test(tcase, initial_values_are_what_the_assembler_makes_of_them, 0,
                         sizeof initial / sizeof *initial);
+    tcase_add_loop_test(tcase, shared_memory_is_what_the_assembler_gives_an_entry, 0,
+                        sizeof shared_sizes / sizeof *shared_sizes);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
 }

@@ -60,7 +60,11 @@ struct variable {
     enum space space;
     u64 bytes;
     unsigned align, element;
-    u64 offset;           /* shared, local, param: in its window; global, const: unused */
+    u64 offset; /* shared, local, param: in its window; global, const: unused */
+    /* shared: the one whose place it has, if that is declared there too; the next in layout; who named it last */
+    const struct variable *same;
+    struct variable *next_shared;
+    const struct function *user;
     unsigned index;       /* global, const: index among the module's */
     bool external, array; /* external: dynamic shared memory */
     bool open;            /* the last argument of a function: an array of any size */
@@ -177,6 +181,9 @@ struct insn {
 
 /* ---- loading ---- */
 struct line_cache;
+struct shared_list { /* in the order of declaration */
+    struct variable *first, *last;
+};
 struct function {
     struct function *next;
     struct ptx_function public;
@@ -196,6 +203,7 @@ struct function {
     unsigned constant_table_size;
     u32 *pinned_table; /* hash of pinned: index + 1 */
     unsigned pinned_table_size;
+    struct shared_list shared;
     u64 shared_bytes, local_bytes, param_bytes;
     u64 local_most; /* local_bytes go down behind a call */
     unsigned calls;
@@ -228,9 +236,8 @@ struct loader {
     struct symbol *buckets[SYMBOL_BUCKETS];
     struct name_scope *scope;
     struct function *function, *functions;
-    u64 module_shared_bytes;
-    const struct shared_name *module_shared; /* names of those */
-    unsigned dynamic_align;                  /* of .extern .shared arrays, 0 none */
+    struct shared_list module_shared;
+    unsigned dynamic_align; /* of .extern .shared arrays, 0 none */
     struct debug *debug;
     const struct placed *placed; /* variables of bodies that have been called */
     u64 constant_bytes;          /* of .const variables so far */
@@ -348,6 +355,10 @@ struct variable *parse_parameter(struct loader *l);
 void parse_passed(struct loader *l); /* .param variables of a caller, after ".param" */
 struct variable *parse_formal(struct loader *l, enum passing passing); /* of a callee: neither place nor symbol */
 void place_passed(struct loader *l, struct variable *v);
+
+/* ptx_shared.c */
+void shared_add(struct loader *l, struct variable *v);   /* to the function's, or to the module's */
+void shared_place(struct loader *l, struct function *f); /* when its body has been read */
 
 /* ptx_extern.c */
 /* The module's variable that `v` declares once more, or NULL. */

@@ -200,8 +200,6 @@ void read_alone(struct loader *l, struct device_function *f) {
     const u64 constants = l->constant_bytes;
     const unsigned variables = m->variable_count;
     const struct insn none = {.line = f->line, .text = f->name};
-    alone->shared_bytes = l->module_shared_bytes;
-    alone->code.shared = l->module_shared;
     l->function = alone;
     l->alone = true;
     read_body(l, &none, f, NULL, NULL);

@@ -109,7 +109,7 @@ void want_operands(struct loader *l, const struct insn *insn, unsigned least, un
 }
 
 static u64 variable_offset(const struct loader *l, const struct variable *v) {
-    if (!v->external) return v->offset;
+    if (!v->external) return v->same ? v->same->offset : v->offset;
     u64 align = l->dynamic_align > 16 ? l->dynamic_align : 16;
     return SHARED_BASE + ((l->function->shared_bytes + align - 1) & ~(align - 1));
 }

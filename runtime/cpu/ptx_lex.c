@@ -88,12 +88,11 @@ static bool is_exponent(const char *at) {
     return isdigit((unsigned char)at[1]) || ((at[1] == '-' || at[1] == '+') && isdigit((unsigned char)at[2]));
 }
 
-/* 1.5, 1., .5, with an exponent or without; 1e5. What follows the point of `1.` is no name. */
+/* 1.5, 1., .5, with an exponent or without; 1e5. A point is the number's, whatever follows it: `4.b32` is none. */
 static bool is_decimal_float(const char *at) {
     while (isdigit((unsigned char)*at))
         at++;
-    if (*at == '.') return isdigit((unsigned char)at[1]) || !is_name_start(at[1]) || is_exponent(at + 1);
-    return is_exponent(at);
+    return *at == '.' || is_exponent(at);
 }
 
 static u64 decimal_float(struct loader *l) {

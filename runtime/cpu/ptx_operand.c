@@ -37,6 +37,7 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o, b
     if (s && s->kind == SYMBOL_VARIABLE) {
         o->kind = O_VARIABLE;
         o->variable = s->variable;
+        o->variable->user = l->function;
         o->sum = !within && lex_punct(l, '+');
         if (o->sum) o->bits = (u64)constant_integer(l);
         return;

@@ -297,17 +297,9 @@ static void parse_parameters(struct loader *l) {
     lex_expect(l, ')');
 }
 
-enum { MOST_SHARED = 227 * 1024 }; /* of a CTA */
-
 void finish_function(struct loader *l, struct function *f) {
     struct ptx_function *p = &f->public;
-    unsigned align = l->dynamic_align > 16 ? l->dynamic_align : 16;
-    p->static_shared =
-        (unsigned)(l->dynamic_align ? (f->shared_bytes + align - 1) & ~(u64)(align - 1) : f->shared_bytes);
-    if (p->name && p->static_shared > MOST_SHARED)
-        load_fail(l, l->behind,
-                  "shared variables of `" SHOWN_NAME "` and its module have %u bytes, and %d are the most", p->name,
-                  p->static_shared, MOST_SHARED);
+    shared_place(l, f);
     p->local_bytes = (unsigned)((f->local_most + 15) & ~15ull);
     p->param_bytes = (unsigned)f->param_bytes;
     p->module = l->module;
@@ -327,8 +319,6 @@ void parse_entry(struct loader *l, bool external) {
     symbol_add(l, name, SYMBOL_FUNCTION);
     lex_next(l);
     l->function = f;
-    f->shared_bytes = l->module_shared_bytes;
-    f->code.shared = l->module_shared;
     scope_open(l);
     parse_parameters(l);
     parse_performance(l, &f->public);

@@ -236,32 +236,17 @@ static void place_local(struct loader *l, struct function *f, struct variable *v
         load_fail(l, l->behind, "local variables belong to entries, with at most 512 KiB a thread");
 }
 
-static void add_shared_name(struct loader *l, const struct variable *v) {
-    const struct shared_name **list = l->function ? &l->function->code.shared : &l->module_shared;
-    struct shared_name *name = load_take(l, sizeof *name);
-    *name = (struct shared_name){
-        .next = *list, .name = v->name.at, .length = v->name.length, .offset = v->offset, .bytes = v->bytes};
-    *list = name;
-}
-
-/* Shared variables of the module come first in every function, at the same place. */
 static void place(struct loader *l, struct variable *v, const struct filling *fill) {
-    struct function *f = l->function;
-    u64 *shared = f ? &f->shared_bytes : &l->module_shared_bytes;
     switch (v->space) {
     case SPACE_SHARED:
         if (v->external) { /* dynamic: behind the static ones, wherever those end */
             l->dynamic_align = l->dynamic_align < v->align ? v->align : l->dynamic_align;
             break;
         }
-        *shared = align_up(*shared, v->align);
-        v->offset = SHARED_BASE + *shared;
-        *shared += v->bytes;
-        add_shared_name(l, v);
-        if (*shared > 1 << 24) load_fail(l, l->behind, "shared variables of more than 16 MiB");
+        shared_add(l, v);
         break;
     case SPACE_LOCAL:
-        place_local(l, f, v);
+        place_local(l, l->function, v);
         break;
     case SPACE_GLOBAL:
     case SPACE_CONST:
@@ -321,7 +306,7 @@ static void place_all(struct loader *l, const struct variable *declared, struct 
             place(l, &variables[i], fill);
             continue;
         }
-        variables[i].offset = before[i].offset;
+        variables[i].same = &before[i];
         variables[i].index = before[i].index;
     }
     if (!before) remember_places(l, declared, variables);
