@@ -13,6 +13,21 @@
 
 /* Refused, from line 5 on. */
 static const struct refusal malformed_functions[] = {
+    /* names are declared before them in the text */
+    {".func f();\n.entry q() { .reg .b32 r; call f; ld.global.b32 r, [x]; ret; }\n.global .b32 x;\n.func f() { ret; "
+     "}\n",
+     "6: `ld.global.b32 r, [x];`: `x` is not declared"},
+    {".func f();\n.entry q() { .reg .b32 r; call f; ld.global.b32 r, [x1]; ret; }\n.global .b32 x<2>;\n.func f() { "
+     "ret; "
+     "}\n",
+     "6: `ld.global.b32 r, [x1];`: `x1` is not declared"},
+    {".func f();\n.entry q() { call f; ret; }\n.func f() { .reg .b32 r; ld.global.b32 r, [x]; ret; }\n.global .b32 "
+     "x;\n",
+     "7: `ld.global.b32 r, [x];`: `x` is not declared"},
+    {".func f();\n.entry q() { call f; call h; ret; }\n.func h();\n.func h() { ret; }\n.func f() { ret; }\n",
+     "6: `call h;`: function `h` is not declared yet: its prototype or its body comes before calls"},
+    {".func f();\n.entry q() { call f; ret; }\n.entry q() { ret; }\n.func f() { ret; }\n",
+     "7: `q` is declared twice in one scope"},
     /* declarations of one function agree */
     {".func f(.param .b32 a);\n.func f(.param .b64 a) { exit; }\n",
      "6: `f` is declared otherwise on line 5: the type of a parameter differs"},
@@ -158,6 +173,15 @@ static const struct refusal malformed_functions[] = {
 };
 
 static const char *const taken_functions[] = {
+    /* what lies between a call and the body that it calls is that body's to name */
+    ".func f();\n.entry q() { call f; ret; }\n.shared .b32 x;\n.func f() { .reg .b32 r; ld.shared.b32 r, [x]; ret; }",
+    ".func f();\n.entry q() { call f; ret; }\n.const .b32 x = 1;\n.func f() { .reg .b32 r; ld.const.b32 r, [x]; ret; }",
+    ".func f();\n.entry q() { call f; ret; }\n.extern .shared .b8 x[];\n.func f() { .reg .b32 r; mov.b32 r, x; ret; }",
+    ".func f();\n.func h() { call f; ret; }\n.entry q() { call h; ret; }\n.global .b32 x<3>;\n.func f() { .reg .b32 r; "
+    "ld.global.b32 r, [x2]; ret; }",
+    ".func f();\n.entry q() { bra x; x: call f; ret; }\n.entry q2() { ret; }\n.global .b32 x;\n.func f() { .reg .b32 "
+    "r; "
+    "ld.global.b32 r, [x]; bra y; y: ret; }\n.global .b32 y;",
     ".func f();\n.func f();\n.func f() { ret; }",
     ".visible .func f();\n.func f() { ret; }\n.weak .func h();\n.func h();\n.weak .func h() { ret; }",
     ".extern .func f(.param .b32 a);\n.extern .func f(.param .b32 other);\n.extern .func i(.reg .b32 a);",

@@ -6,7 +6,8 @@
 #include "tests/refused.h"
 
 #define OPERANDS                                                                                                       \
-    ".const .b32 c[4]; .entry q(.param .u64 o) { .reg .pred p, q; .reg .b16 h; .reg .f16 fh; .reg .u16 uh; "           \
+    ".const .b32 c[4]; .extern .shared .b32 w[]; .entry q(.param .u64 o, .param .b32 a[4]) { .param .b32 n, k[4]; "    \
+    ".reg .pred p, q; .reg .b16 h; .reg .f16 fh; .reg .u16 uh; "                                                       \
     ".reg .b32 r, t; .reg .u32 u; .reg .f32 x; .reg .f16x2 y; .reg .b64 d; .reg .u64 e; .reg .f64 z; .reg .b8 b; "     \
     ".shared .align 16 .b32 s[8]; .local .b32 l, m[4]; .shared .v4 .f32 v; "
 #define OPERANDS_END " ret; }\n"
@@ -52,6 +53,25 @@ static const struct refusal malformed_operands[] = {
     {"ld.shared.u32 r, s[1][1];\n", "5: @ `;` is expected before `[`"},
     {"ld.shared.u32 r, v[1];\n", "5: @ `v` is no array with a size: an offset is written [v+4]"},
     {"ld.param.u64 d, o[0];\n", "5: @ `o` is no array with a size: an offset is written [o+4]"},
+    {"st.param.b32 n[0], r;\n", "5: @ `n` is no array with a size: an offset is written [n+4]"},
+    {"ld.param.b32 r, a;\n", "5: @ operand 2: mov brings the address of `a` into a register"},
+    {"ld.param.b32 r, [a[1]];\n", "5: `]` is expected before `[`"},
+    {"add.u32 r, r, a[2];\n", "5: @ operand 3: mov brings the address of `a` into a register"},
+    {"ld.b32 r, a[2];\n", "5: @ `a` is not at a generic address: name its space or use cvta"},
+    {"ld.global.b32 r, a[2];\n", "5: @ `a` lies in another space"},
+    /* what ! stands before */
+    {"mov.b32 r, !r;\n", "5: @ operand 2 does not suit the instruction's type: a value without `!` is expected"},
+    {"mov.b32 r, !%tid.x;\n", "5: @ operand 2 does not suit the instruction's type: a value without `!` is expected"},
+    {"mov.b64 d, !s;\n", "5: @ operand 2 does not suit the instruction's type: a value without `!` is expected"},
+    {"setp.eq.u32 p, !p, r;\n", "5: @ operand 2 does not suit the instruction's type: a value without `!` is expected"},
+    {"mov.b32 r, !(r);\n", "5: a constant is expected before `r`"},
+    {"mov.b32 r, ![g];\n", "5: a constant is expected before `[`"},
+    {"mov.b32 r, !1.5;\n", "5: an integer is expected in a constant expression, and a float is given"},
+    {"mov.f32 x, !0f00000000;\n", "5: `0f00000000` takes no sign: its bits have one"},
+    {"mov.f32 x, !5;\n", "5: @ operand 2 does not suit the instruction's type: an f32 is expected"},
+    {"mov.b32 !5, r;\n", "5: @ operand 1 is written and must be a register"},
+    {"selp.b32 r, 1, 2, !p+1;\n", "5: @ `;` is expected before `+`"},
+    {"setp.eq.u32 p|!p, r, 1;\n", "5: @ a predicate is expected after `|`"},
     {"ld.local.u32 r, l[0];\n", "5: @ `l` is no array with a size: an offset is written [l+4]"},
     {"ld.shared.u32 r, r[1];\n", "5: @ `;` is expected before `[`"},
     {"ld.shared.u32 r, s[x];\n", "5: @ the index of `s` is a constant: add a register to the address instead"},
@@ -239,6 +259,13 @@ static const char *const taken_operands[] = {
     "ld.shared.u32 r, s[1]; st.shared.u32 s[WARP_SZ/8], 5; ld.u32 r, s [1+1]; st.local.u32 m[-1+1], r; mov.u32 r, "
     "s[2];",
     "mov.u64 d, g[5]; cvta.shared.u64 d, s[1]; mapa.shared::cluster.u32 r, s[1], 0; ld.const.v2.b32 {r, t}, c[2];",
+    "ld.param.b32 r, a[2]; ld.param.v2.b32 {r, t}, a[2]; ld.param::entry.b32 r, a [1+1]; mov.b64 d, a[2]; mov.b32 r, "
+    "a[3]; cvta.param.u64 d, a[2]; st.param.b32 k[2], r; st.param.b32 k[WARP_SZ/16], 5;",
+    "mov.b32 r, w[0]; ld.shared.b32 r, w[4]; st.shared.b32 w[8], r; mov.b64 d, w[4]; cvta.shared.u64 d, w[4];",
+    "add.u32 r, r, !5; mov.b32 r, ! 0; mov.b32 r, !0+1; mov.b32 r, !(1); mov.b32 r, !WARP_SZ; mov.b32 r, !!-5; "
+    "mov.b16 h, !0; mov.b64 d, !5; mov.b32 {h, h}, !5; st.global.v2.b32 [g], {!5, r}; mov.b32 r, !0?5:6;",
+    "selp.b32 r, 1, 2, !0; selp.b32 r, 1, 2, !(1)+1; setp.eq.and.u32 p, r, 0, !1; and.pred p, p, !2; mov.pred p, !1; "
+    "not.pred p, !1; vote.sync.all.pred p, !1, -1; bar.red.and.pred p, 0, !1; bar.sync !1; ld.global.b32 r, [d+!0];",
     "mov.u32 r, %tid.w; mov.u16 h, %nctaid.w; mov.v4.u32 {r, t, u, r}, %tid; mov.v4.b32 {_, r, _, _}, %clusterid;",
     "@p mov.v4.s32 {r, r, r, r}, %ctaid; mov.v4.u16 {h, h, h, h}, %ntid; mov.pred p, %is_explicit_cluster;",
     "mov.pred q, !%is_explicit_cluster; setp.eq.u32 _|p, r, r; setp.eq.u32 p|_, r, r; setp.eq.u32 _, r, r;",

@@ -149,6 +149,49 @@ START_TEST(an_entry_holds_the_shared_variables_that_it_names) {
 }
 END_TEST
 
+/* An entry in front of what the function that it calls has: a variable of each space, and an entry that has none. */
+START_TEST(a_body_behind_its_caller_names_what_is_before_it) {
+    static const char ptx[] = PTX_HEAD
+        ".func (.param .b32 r) g();\n"
+        ".visible .entry f(.param .u64 out) { .reg .b32 t, u; .reg .b64 A; .shared .b32 own; st.shared.b32 [own], 5; "
+        "call (t), g; ld.param.u64 A, [out]; st.global.b32 [A], t; ld.shared.b32 u, [own]; mov.b32 t, "
+        "%total_smem_size; st.global.b32 [A+4], u; st.global.b32 [A+8], t; ret; }\n"
+        ".visible .entry h(.param .u64 out) { .reg .b32 t; .reg .b64 A; ld.param.u64 A, [out]; mov.b32 t, "
+        "%total_smem_size; st.global.b32 [A], t; ret; }\n"
+        ".const .b32 c = 42;\n.global .b32 v = 100;\n.shared .b32 s[60];\n"
+        ".func (.param .b32 r) g() { .reg .b32 a, b; ld.const.b32 a, [c]; ld.global.b32 b, [v]; add.u32 a, a, b; "
+        "st.shared.b32 [s+236], 1000; ld.shared.b32 b, [s+236]; add.u32 a, a, b; st.param.b32 [r], a; ret; }\n";
+    machine_with(fair(1, 1));
+    cu_ptr at = words(4, 9);
+    void *parameters[] = {&at};
+    OK(launch_with(function_of_text(ptx, "f"), 1, 1, 0, NULL, false, parameters));
+    ck_assert(word_at(at) == 1142 && word_at(at + 4) == 5 && word_at(at + 8) == 256);
+    OK(launch_with(function_of_text(ptx, "h"), 1, 1, 0, NULL, false, parameters));
+    ck_assert_uint_eq(word_at(at), 0);
+}
+END_TEST
+
+/* An index counts elements; bytes where the array has no size, as ptxas has it. */
+START_TEST(parameters_and_dynamic_arrays_have_elements) {
+    static const char ptx[] = PTX_HEAD
+        ".extern .shared .b32 dynamic[];\n"
+        ".func (.param .b32 r[2]) g(.param .b32 a[4]) { .reg .b32 t; ld.param.b32 t, a[2]; st.param.b32 r[1], t; ret; "
+        "}\n.func (.param .b32 r) h(.param .b32 a[]) { .reg .b32 t; ld.param.b32 t, a[8]; st.param.b32 [r], t; ret; }\n"
+        ".visible .entry f(.param .u64 out, .param .b32 a[4]) { .reg .b32 t, u, v, w; .reg .b64 A; .param .b32 z[4], "
+        "y[2], x; ld.param.u64 A, [out]; ld.param.b32 t, a[3]; st.global.b32 [A+8], t; st.param.b32 z[2], t; call (y), "
+        "g, (z); ld.param.b32 u, y[1]; call (x), h, (z); ld.param.b32 v, [x]; st.global.v2.b32 [A], {u, v}; "
+        "st.shared.b32 dynamic[12], 77; ld.shared.b32 w, [dynamic+12]; st.global.b32 [A+12], w; ret; }\n";
+    machine_with(fair(1, 1));
+    cu_ptr at = words(4, 9);
+    uint32_t a[4] = {1, 2, 3, 44};
+    void *parameters[] = {&at, a};
+    OK(launch_with(function_of_text(ptx, "f"), 1, 1, 64, NULL, false, parameters));
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_eq(word_at(at + (cu_ptr)4 * i), 44);
+    ck_assert_uint_eq(word_at(at + 12), 77);
+}
+END_TEST
+
 START_TEST(module_variables_have_their_initial_values) {
     static const char ptx[] = PTX_HEAD
         ".global .align 8 .u32 table[6] = {1, 0x10, -1, 0b11};\n.const .f32 half[] = {0.5, 0f3F800000, -2.0};\n"
@@ -390,6 +433,8 @@ int main(void) {
     tcase_add_test(tcase, local_memory_is_each_threads_own);
     tcase_add_test(tcase, shared_memory_holds_static_and_dynamic_arrays);
     tcase_add_test(tcase, an_entry_holds_the_shared_variables_that_it_names);
+    tcase_add_test(tcase, parameters_and_dynamic_arrays_have_elements);
+    tcase_add_test(tcase, a_body_behind_its_caller_names_what_is_before_it);
     tcase_add_test(tcase, module_variables_have_their_initial_values);
     tcase_add_test(tcase, variables_of_a_function_are_there_once);
     tcase_add_loop_test(tcase, atomics_leave_what_any_order_leaves, 0, 15);

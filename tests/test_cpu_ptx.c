@@ -185,6 +185,14 @@ START_TEST(constants_are_expressions_in_every_base) {
     machine_with(fair(1, 1));
     evaluate("mov.u32 d, (3 + 4) * 2 - 0x10 / 4 | 0b100000; mov.s32 e, -(1 << 4) + 017;", 'w', in, out, 1);
     ck_assert(out[0].d == (10 | 32) && (int32_t)out[0].e == -1);
+    evaluate("mov.b32 d, !5; mov.b32 e, !WARP_SZ;", 'w', in, out, 1);
+    ck_assert(out[0].d == 0 && out[0].e == 0);
+    evaluate("mov.b32 d, !0+4; mov.b32 e, !(2)+3;", 'w', in, out, 1);
+    ck_assert(out[0].d == 5 && out[0].e == 3);
+    evaluate("mov.b32 d, !0?5:6; mov.b32 e, !!5+!WARP_SZ+8;", 'w', in, out, 1);
+    ck_assert(out[0].d == 5 && out[0].e == 9);
+    evaluate("selp.b32 d, 1, 2, !0; mov.pred p, !2; selp.b32 e, 1, 2, p;", 'w', in, out, 1);
+    ck_assert(out[0].d == 1 && out[0].e == 2);
     evaluate("mov.u64 D, 0xFFFFFFFFFFFFFFFFU; mov.b64 E, 0d3FF0000000000000;", 'l', in, out, 1);
     ck_assert(out[0].d == ~UINT64_C(0) && out[0].e == 0x3FF0000000000000);
     evaluate("mov.f32 d, -1.5e1; mov.u32 e, WARP_SZ;", 'w', in, out, 1);

@@ -205,7 +205,7 @@ static const struct refusal statements[] = {
     {"@p;\n", "6: an instruction is expected before `;`"},
     {"5;\n", "6: an instruction is expected before `5`"},
     {"!;\n", "6: an instruction is expected before `!`"},
-    {"not.pred p, !;\n", "6: @ a predicate is expected after `!`"},
+    {"not.pred p, !;\n", "6: a constant is expected before `;`"},
     {"bra nowhere;\n", "6: label `nowhere` is not defined"},
     {"bra r;\n", "6: @ a label is expected"},
     {"bra;\n", "6: @ a label is expected"},

@@ -236,6 +236,7 @@ struct loader {
     struct symbol *buckets[SYMBOL_BUCKETS];
     struct name_scope *scope;
     struct function *function, *functions;
+    struct waiting *waiting, **waiting_end; /* entries that are read behind the module */
     struct shared_list module_shared;
     unsigned dynamic_align; /* of .extern .shared arrays, 0 none */
     struct debug *debug;
@@ -305,6 +306,7 @@ void label_define(struct loader *l, struct text name);
 /* ptx_parse.c, for the bodies of functions. */
 void parse_body(struct loader *l);                 /* from `{` to `}`, in the scope of the parameters */
 void parse_entry(struct loader *l, bool external); /* after ".entry" */
+void parse_waiting(struct loader *l);              /* when the module has been read */
 void finish_function(struct loader *l, struct function *f);
 bool parse_space(struct loader *l, enum linkage linkage); /* the variables of a state space; false: none is next */
 /* `@p bra to` (or `@!p`) at the place of an instruction. */
@@ -328,6 +330,9 @@ void functions_find(struct loader *l);                              /* before th
 void parse_device_function(struct loader *l, enum linkage linkage); /* after ".func" */
 void functions_check(struct loader *l);                             /* when it has been read */
 bool function_known(const struct loader *l, struct text name);
+/* Whether the entry at `at` calls, and a body is behind it: what lies between is that body's to name. Then its end. */
+bool entry_waits(const struct loader *l, const char *at, u32 *line, const char **end);
+void move_to(struct loader *l, const char *at, u32 line); /* goes on reading at a place in the text */
 
 /* ptx_call.c */
 void parse_call(struct loader *l, struct insn *insn); /* at `call`; the guard is read */

@@ -238,6 +238,7 @@ const char *operand_mismatch(const struct loader *l, const struct insn *insn, co
     for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
         if (letters[i].letter != letter) continue;
         const char *want = letters[i].want;
+        if (o->negated && letter != 'p' && o->kind != O_REG) return "a value without `!`";
         switch (o->kind) {
         case O_REG: {
             struct vreg v = l->function->vregs[o->reg];

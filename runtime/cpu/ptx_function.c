@@ -111,6 +111,16 @@ void functions_find(struct loader *l) {
     l->line = 1;
 }
 
+bool entry_waits(const struct loader *l, const char *at, u32 *line, const char **end) {
+    bool body, ends, behind = false;
+    for (unsigned i = 0; i < FUNCTION_BUCKETS && !behind; i++)
+        for (const struct device_function *f = l->callees[i]; f; f = f->next)
+            behind |= f->body > at;
+    if (!behind) return false;
+    *end = pass_function(at, line, &body, &ends);
+    return body && ends && memmem(at, (size_t)(*end - at), "call", 4);
+}
+
 /* ---- what they take and give ---- */
 static void parse_formals(struct loader *l, struct text name, bool results, struct formals *formals) {
     if (!lex_punct(l, '(') || lex_punct(l, ')')) return;

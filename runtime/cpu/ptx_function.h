@@ -34,8 +34,6 @@ struct device_function {
 };
 
 struct device_function *function_named(const struct loader *l, struct text name);
-/* Goes on reading at a place in the text. */
-void move_to(struct loader *l, const char *at, u32 line);
 /* Behind ".func", up to the body or the semicolon. */
 struct signature *parse_signature(struct loader *l, struct text name);
 void expect_body(struct loader *l, const struct signature *s); /* next */

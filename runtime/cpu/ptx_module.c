@@ -112,6 +112,7 @@ void parse_module(struct loader *l) {
     parse_head(l);
     while (l->token.kind != T_END)
         parse_item(l);
+    parse_waiting(l);
     functions_check(l);
     externals_check(l);
     debug_check(l);

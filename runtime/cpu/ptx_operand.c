@@ -70,13 +70,14 @@ static void parse_name(struct loader *l, struct insn *insn, struct operand *o, b
 static void parse_index(struct loader *l, struct insn *insn, struct operand *o) {
     const struct text root = insn->modifiers[0];
     const struct variable *v = o->variable;
-    if (!v->array || v->passing || v->space == SPACE_PARAM || !v->bytes)
+    const bool open = v->external || v->open; /* ptxas counts the elements of such an array as bytes */
+    if (!v->array || (!v->bytes && !open))
         insn_fail(l, insn, "`%.*s` is no array with a size: an offset is written [%.*s+4]", (int)v->name.length,
                   v->name.at, (int)v->name.length, v->name.at);
     if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ"))
         insn_fail(l, insn, "the index of `%.*s` is a constant: add a register to the address instead",
                   (int)v->name.length, v->name.at);
-    o->bits = (u64)constant_integer(l) * v->element;
+    o->bits = (u64)constant_integer(l) * (open ? 1 : v->element);
     lex_expect(l, ']');
     unsigned address = text_is(root, "st") ? 0 : text_is(root, "ld") || text_is(root, "ldu") ? 1 : MAX_OPERANDS;
     if (o == &insn->operands[address]) o->kind = O_ADDRESS;
@@ -132,13 +133,27 @@ static void parse_constant(struct loader *l, struct operand *o) {
     o->bits = c.bits;
 }
 
+/* `!p`; `!5` and `!WARP_SZ` are constants. */
+static bool negates_name(struct loader *l) {
+    if (l->token.kind != T_PUNCT || l->token.punct != '!' || l->token.second) return false;
+    const struct token not = l->token;
+    const char *at = l->at;
+    const u32 line = l->line, behind = l->behind;
+    lex_next(l);
+    const bool name = l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ");
+    l->token = not ;
+    l->at = at;
+    l->line = line;
+    l->behind = behind;
+    return name;
+}
+
 static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within) {
     if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
         parse_name(l, insn, o, within);
         if (!within && o->kind == O_VARIABLE && !o->sum && lex_punct(l, '[')) parse_index(l, insn, o);
-    } else if (l->token.kind == T_PUNCT && l->token.punct == '!' && !l->token.second) {
+    } else if (negates_name(l)) {
         lex_next(l);
-        if (l->token.kind != T_NAME) insn_fail(l, insn, "a predicate is expected after `!`");
         parse_name(l, insn, o, within);
         o->negated = true;
     } else if (!within && lex_punct(l, '[')) {

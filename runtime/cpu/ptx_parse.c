@@ -311,12 +311,8 @@ void finish_function(struct loader *l, struct function *f) {
     p->code = &f->code;
 }
 
-void parse_entry(struct loader *l, bool external) {
-    struct function *f = load_take(l, sizeof *f);
-    struct text name = l->token.text;
-    if (l->token.kind != T_NAME) lex_unexpected(l, "the name of an entry");
-    f->public.name = load_text(l, name);
-    symbol_add(l, name, SYMBOL_FUNCTION);
+/* At its name. */
+static void read_entry(struct loader *l, struct function *f, bool external) {
     lex_next(l);
     l->function = f;
     scope_open(l);
@@ -332,9 +328,43 @@ void parse_entry(struct loader *l, bool external) {
     scope_close(l);
     finish_function(l, f);
     l->function = NULL;
+}
+
+/* An entry that is read behind the module. */
+struct waiting {
+    struct waiting *next;
+    struct function *function;
+    const char *at; /* its name */
+    u32 line;
+};
+
+void parse_entry(struct loader *l, bool external) {
+    struct function *f = load_take(l, sizeof *f);
+    struct text name = l->token.text;
+    u32 begin = l->token.line, line = begin;
+    const char *end;
+    if (l->token.kind != T_NAME) lex_unexpected(l, "the name of an entry");
+    f->public.name = load_text(l, name);
+    symbol_add(l, name, SYMBOL_FUNCTION);
     f->next = l->functions;
     l->functions = f;
     l->module->function_count++;
+    if (external || !entry_waits(l, name.at, &line, &end)) {
+        read_entry(l, f, external);
+        return;
+    }
+    struct waiting *w = load_take(l, sizeof *w);
+    *w = (struct waiting){NULL, f, name.at, begin};
+    *l->waiting_end = w;
+    l->waiting_end = &w->next;
+    move_to(l, end, line);
+}
+
+void parse_waiting(struct loader *l) {
+    for (const struct waiting *w = l->waiting; w; w = w->next) {
+        move_to(l, w->at, w->line);
+        read_entry(l, w->function, false);
+    }
 }
 
 /* ---- the module's life ---- */
@@ -342,6 +372,7 @@ void parse_entry(struct loader *l, bool external) {
 static bool read_text(struct loader *l) {
     struct ptx_module *m = l->module;
     if (setjmp(l->escape)) return false;
+    l->waiting_end = &l->waiting;
     lex_check_bytes(l);
     scope_open(l);
     functions_find(l);

@@ -54,10 +54,15 @@ void scope_close(struct loader *l) {
     l->depth--;
 }
 
+/* To who names it: of the module's names those that are declared before in the text, wherever it has been read to. */
+static bool visible(const struct symbol *s, struct text name) {
+    return !s->scope->hidden && (s->scope->outer || s->name.at <= name.at);
+}
+
 /* What is declared as this very name, innermost first. */
 static struct symbol *find_exact(struct loader *l, struct text name) {
     for (struct symbol *s = *bucket_of(l, name); s; s = s->next)
-        if (!s->range && !s->scope->hidden && text_same(s->name, name)) return s;
+        if (!s->range && visible(s, name) && text_same(s->name, name)) return s;
     return NULL;
 }
 
@@ -73,7 +78,7 @@ static struct symbol *find_range(struct loader *l, struct text name, u32 *number
         value = value * 10 + (unsigned)(name.at[i] - '0');
     const struct text range = {name.at, stem};
     for (struct symbol *s = *bucket_of(l, range); s; s = s->next)
-        if (s->range && !s->scope->hidden && value < s->count && text_same(s->name, range)) {
+        if (s->range && visible(s, name) && value < s->count && text_same(s->name, range)) {
             *number = (u32)value;
             return s;
         }
