@@ -49,7 +49,7 @@ static int32_t fewest_keys(const struct layer_case *l) {
 static double rounded_bound(const struct layer_case *layer, double sigma) {
     int32_t keys = fewest_keys(layer);
     if (keys < 32 || sigma > 3) return 0x1p-4;
-    double one = keys < 512 ? 0x1p-4 : 0x1p-5, few = fmin(one, one * sqrt(4.0 / fmax(live_rows(layer), 1)));
+    double few = (keys < 512 ? 0x1p-4 : 0x1p-5) * sqrt(4.0 / fmax(live_rows(layer), 4));
     return fmax(few, sigma > 1.3 ? 3.5e-2 : keys < 128 ? 2.5e-2 : keys < 512 ? 2e-2 : 1e-2);
 }
 

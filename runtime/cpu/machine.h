@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WARP = 32, MAX_BARRIERS = 16, CTA_THREADS = 1024 };
+enum { WARP = 32, MAX_BARRIERS = 16, CTA_THREADS = 1024, CTA_SHARED_MAX = 232448 };
 
 /* The name of an entry or a variable in messages: templates of C++ make names of thousands of characters. */
 #define SHOWN_NAME "%.127s"

@@ -267,6 +267,10 @@ const char *load_text(struct loader *l, struct text text); /* a copy that ends w
 /* An array of `count` elements that must hold one more: doubled in the arena. */
 void *load_grow(struct loader *l, void *old, size_t count, size_t element, u32 *capacity);
 
+static inline u64 align_up(u64 value, u64 align) { /* a power of two */
+    return (value + align - 1) & ~(align - 1);
+}
+
 /* ptx_lex.c */
 void lex_check_bytes(struct loader *l); /* of the whole text */
 void lex_next(struct loader *l);
@@ -275,12 +279,15 @@ bool lex_behind_is(struct loader *l, char c); /* what is behind the token at han
 void lex_skip_line(struct loader *l);
 bool text_is(struct text text, const char *literal);
 bool text_same(struct text a, struct text b);
+u32 text_hash(struct text text);
 bool lex_punct(struct loader *l, char c); /* consumes c if it is next */
 void lex_expect(struct loader *l, char c);
 struct text shown(const struct loader *l); /* the token at hand in messages: its first 40 characters */
 /* "WHAT is expected before `add`": the token at hand, or the end. */
 _Noreturn void lex_unexpected(struct loader *l, const char *what);
-bool lex_dot(struct loader *l, const char *name); /* consumes .name if it is next */
+bool lex_at_dot(const struct loader *l, const char *name); /* .name is next */
+bool lex_dot(struct loader *l, const char *name);          /* consumes .name if it is next */
+bool lex_at_name(const struct loader *l);                  /* a name is next, and not WARP_SZ, which is a constant */
 
 /* ptx_head.c: at the first token; what is behind it is the module's list. */
 void parse_head(struct loader *l);

@@ -30,8 +30,7 @@ static struct mark **bucket_of(struct loader *l, const struct mark *m) {
     u32 hash = (u32)m->kind * 31;
     for (unsigned i = 0; i < 3; i++)
         hash = (hash ^ m->numbers[i]) * 2654435761u;
-    for (u32 i = 0; i < m->name.length; i++)
-        hash = (hash ^ (unsigned char)m->name.at[i]) * 16777619u;
+    hash ^= text_hash(m->name);
     return &l->debug->buckets[(hash ^ hash >> 15) % MARK_BUCKETS];
 }
 
@@ -153,7 +152,7 @@ static void parse_reference(struct loader *l, unsigned bits) {
 
 static void parse_list(struct loader *l, unsigned bits) {
     bool minus = l->token.kind == T_PUNCT && l->token.punct == '-';
-    if (at_section_name(l) || (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ"))) {
+    if (at_section_name(l) || lex_at_name(l)) {
         parse_reference(l, bits);
         return;
     }

@@ -52,10 +52,7 @@ static void pass_list(struct loader *l) {
 }
 
 static u32 bucket_of(struct text name) {
-    u32 hash = name.length;
-    for (u32 i = 0; i < name.length; i++)
-        hash = hash * 31 + (unsigned char)name.at[i];
-    return hash % FUNCTION_BUCKETS;
+    return text_hash(name) % FUNCTION_BUCKETS;
 }
 
 struct device_function *function_named(const struct loader *l, struct text name) {

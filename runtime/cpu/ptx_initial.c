@@ -93,7 +93,7 @@ static u64 fill_byte(struct loader *l, struct filling *fill, struct type type) {
     if (type.kind == REG_FLOAT) mismatch(l, l->token.line, type);
     lex_next(l);
     lex_expect(l, '(');
-    if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ"))
+    if (lex_at_name(l))
         fill_address(l, fill, type, true, shift);
     else
         bits = (u64)constant_integer(l) >> shift & 0xff;

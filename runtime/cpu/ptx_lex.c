@@ -233,6 +233,13 @@ bool text_same(struct text a, struct text b) { /* a text of no bytes may be nowh
     return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
 }
 
+u32 text_hash(struct text text) {
+    u32 hash = 2166136261u;
+    for (u32 i = 0; i < text.length; i++)
+        hash = (hash ^ (unsigned char)text.at[i]) * 16777619u;
+    return hash ^ hash >> 15;
+}
+
 bool lex_punct(struct loader *l, char c) {
     if (l->token.kind != T_PUNCT || l->token.punct != c || l->token.second) return false;
     lex_next(l);
@@ -255,8 +262,16 @@ void lex_expect(struct loader *l, char c) {
     if (!lex_punct(l, c)) lex_unexpected(l, what);
 }
 
+bool lex_at_dot(const struct loader *l, const char *name) {
+    return l->token.kind == T_DOT && text_is(l->token.text, name);
+}
+
+bool lex_at_name(const struct loader *l) {
+    return l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ");
+}
+
 bool lex_dot(struct loader *l, const char *name) {
-    if (l->token.kind != T_DOT || !text_is(l->token.text, name)) return false;
+    if (!lex_at_dot(l, name)) return false;
     lex_next(l);
     return true;
 }

@@ -83,14 +83,10 @@ static enum linkage parse_linkage(struct loader *l) {
     return LINKAGE_NONE;
 }
 
-static bool is_dot(const struct loader *l, const char *name) {
-    return l->token.kind == T_DOT && text_is(l->token.text, name);
-}
-
 static void parse_item(struct loader *l) {
     enum linkage linkage = parse_linkage(l);
     if (linkage == LINKAGE_NONE && parse_debug(l)) return;
-    if (linkage == LINKAGE_COMMON && !is_dot(l, "global")) lex_unexpected(l, "`.global`, which .common is of,");
+    if (linkage == LINKAGE_COMMON && !lex_at_dot(l, "global")) lex_unexpected(l, "`.global`, which .common is of,");
     if (lex_dot(l, "entry"))
         parse_entry(l, linkage == LINKAGE_EXTERN);
     else if (lex_dot(l, "func"))
@@ -99,7 +95,7 @@ static void parse_item(struct loader *l) {
         return;
     else if (linkage != LINKAGE_NONE)
         lex_unexpected(l, "an entry, a function or a variable");
-    else if (is_dot(l, "version") || is_dot(l, "target") || is_dot(l, "address_size"))
+    else if (lex_at_dot(l, "version") || lex_at_dot(l, "target") || lex_at_dot(l, "address_size"))
         load_fail(l, l->token.line, "`.%.*s` stands once, in its place at the head of a module",
                   (int)l->token.text.length, l->token.text.at);
     else if (l->token.kind == T_DOT)

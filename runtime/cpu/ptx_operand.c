@@ -74,7 +74,7 @@ static void parse_index(struct loader *l, struct insn *insn, struct operand *o) 
     if (!v->array || (!v->bytes && !open))
         insn_fail(l, insn, "`%.*s` is no array with a size: an offset is written [%.*s+4]", (int)v->name.length,
                   v->name.at, (int)v->name.length, v->name.at);
-    if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ"))
+    if (lex_at_name(l))
         insn_fail(l, insn, "the index of `%.*s` is a constant: add a register to the address instead",
                   (int)v->name.length, v->name.at);
     o->bits = (u64)constant_integer(l) * (open ? 1 : v->element);
@@ -89,7 +89,7 @@ static void parse_vector(struct loader *l, struct insn *insn, struct operand *o)
 /* [base + offset], and [tensor map, {coordinates}] */
 static void parse_address(struct loader *l, struct insn *insn, struct operand *o) {
     o->kind = O_ADDRESS;
-    if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
+    if (lex_at_name(l)) {
         struct operand base = {0};
         parse_name(l, insn, &base, false);
         if (base.kind == O_REG) {
@@ -140,7 +140,7 @@ static bool negates_name(struct loader *l) {
     const char *at = l->at;
     const u32 line = l->line, behind = l->behind;
     lex_next(l);
-    const bool name = l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ");
+    const bool name = lex_at_name(l);
     l->token = not ;
     l->at = at;
     l->line = line;
@@ -149,7 +149,7 @@ static bool negates_name(struct loader *l) {
 }
 
 static void parse_operand(struct loader *l, struct insn *insn, struct operand *o, bool within) {
-    if (l->token.kind == T_NAME && !text_is(l->token.text, "WARP_SZ")) {
+    if (lex_at_name(l)) {
         parse_name(l, insn, o, within);
         if (!within && o->kind == O_VARIABLE && !o->sum && lex_punct(l, '[')) parse_index(l, insn, o);
     } else if (negates_name(l)) {

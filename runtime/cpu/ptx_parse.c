@@ -161,6 +161,13 @@ static void parse_instruction(struct loader *l) {
     add_instruction(l, insn);
 }
 
+/* An instruction that no text has. */
+static void add_made(struct loader *l, struct insn *insn) {
+    split_modifiers(l, insn);
+    form_choose(l, insn);
+    add_instruction(l, insn);
+}
+
 void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard_not, struct label *to) {
     struct insn *branch = load_take(l, sizeof *branch);
     *branch = (struct insn){.opcode = {"bra", 3},
@@ -171,9 +178,7 @@ void add_branch(struct loader *l, const struct insn *insn, u32 guard, bool guard
                             .guard = guard,
                             .guard_not = guard_not};
     branch->operands[0] = (struct operand){.kind = O_LABEL, .label = to};
-    split_modifiers(l, branch);
-    form_choose(l, branch);
-    add_instruction(l, branch);
+    add_made(l, branch);
 }
 
 void add_transfer(struct loader *l, const struct insn *insn, const char *opcode, const struct operand *first,
@@ -187,9 +192,7 @@ void add_transfer(struct loader *l, const struct insn *insn, const char *opcode,
                               .guard = insn->guard,
                               .guard_not = insn->guard_not,
                               .guarded = insn->guarded};
-    split_modifiers(l, transfer);
-    form_choose(l, transfer);
-    add_instruction(l, transfer);
+    add_made(l, transfer);
 }
 
 static void parse_branch_targets(struct loader *l, struct text name) {

@@ -5,8 +5,6 @@
  */
 #include <runtime/cpu/ptx.h>
 
-enum { MOST_SHARED = 227 * 1024 }; /* of a CTA */
-
 void shared_add(struct loader *l, struct variable *v) {
     struct shared_list *list = l->function ? &l->function->shared : &l->module_shared;
     if (list->last)
@@ -14,10 +12,6 @@ void shared_add(struct loader *l, struct variable *v) {
     else
         list->first = v;
     list->last = v;
-}
-
-static u64 align_up(u64 value, u64 align) {
-    return (value + align - 1) & ~(align - 1);
 }
 
 static void add_name(struct loader *l, struct function *f, const struct variable *v) {
@@ -42,10 +36,10 @@ void shared_place(struct loader *l, struct function *f) {
     for (struct variable *v = f->shared.first; v; v = v->next_shared)
         place(l, f, v);
     const u64 bytes = l->dynamic_align ? align_up(f->shared_bytes, align) : f->shared_bytes;
-    if (p->name && bytes > MOST_SHARED)
+    if (p->name && bytes > CTA_SHARED_MAX)
         load_fail(l, l->behind,
                   "the shared variables that `" SHOWN_NAME "` declares or names, calls included, have %llu bytes, and "
                   "%d are the most",
-                  p->name, (unsigned long long)bytes, MOST_SHARED);
+                  p->name, (unsigned long long)bytes, CTA_SHARED_MAX);
     p->static_shared = (unsigned)bytes;
 }

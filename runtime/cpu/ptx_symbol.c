@@ -5,10 +5,7 @@
 #include <runtime/cpu/ptx.h>
 
 static struct symbol **bucket_of(struct loader *l, struct text name) {
-    u32 hash = 2166136261u;
-    for (u32 i = 0; i < name.length; i++)
-        hash = (hash ^ (unsigned char)name.at[i]) * 16777619u;
-    return &l->buckets[(hash ^ hash >> 15) % SYMBOL_BUCKETS];
+    return &l->buckets[text_hash(name) % SYMBOL_BUCKETS];
 }
 
 void scope_open(struct loader *l) {

@@ -83,7 +83,7 @@ void parse_registers(struct loader *l) {
     if (l->token.kind == T_DOT && l->token.text.length == 2 && l->token.text.at[0] == 'v')
         load_fail(l, l->token.line,
                   "vector registers are not supported: declare scalars and use { } in the instruction");
-    bool halves = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
+    bool halves = lex_at_dot(l, "f16x2");
     struct type type = parse_type(l);
     if (type.bits == 8 && type.kind != REG_BITS && type.kind != REG_INT)
         load_fail(l, l->behind, "registers of this type do not exist");
@@ -146,8 +146,8 @@ static struct prefix parse_prefix(struct loader *l, bool parameter) {
         p.vector = 2;
     else if (lex_dot(l, "v4"))
         p.vector = 4;
-    bool pair = l->token.kind == T_DOT && text_is(l->token.text, "f16x2");
-    p.half = pair || (l->token.kind == T_DOT && text_is(l->token.text, "f16"));
+    bool pair = lex_at_dot(l, "f16x2");
+    p.half = pair || lex_at_dot(l, "f16");
     p.type_name = l->token.text;
     p.type = parse_type(l);
     if (p.type.kind == REG_PRED) load_fail(l, l->behind, "predicates exist in registers only");
@@ -204,10 +204,6 @@ static void add_module_variable(struct loader *l, struct variable *v) {
     v->index = m->variable_count++;
 }
 
-static u64 align_up(u64 value, u64 align) {
-    return (value + align - 1) & ~(align - 1);
-}
-
 enum { MOST_ALIGN = 4096 }; /* of the world's memory: a page */
 
 void define_variable(struct loader *l, const struct variable *v, const struct filling *fill) {
@@ -262,7 +258,6 @@ static void place(struct loader *l, struct variable *v, const struct filling *fi
 static struct variable *parse_sized(struct loader *l, const struct prefix *prefix, unsigned dimensions) {
     struct dimensions size;
     struct variable *v = parse_declarator(l, prefix, &size);
-    v->array = size.count > 0;
     if (size.count > dimensions)
         load_fail(l, l->behind, "parameter `%.*s` has %u dimensions: entries and functions take one",
                   (int)v->name.length, v->name.at, size.count);
@@ -270,6 +265,17 @@ static struct variable *parse_sized(struct loader *l, const struct prefix *prefi
     if (v->open && !prefix->formal)
         load_fail(l, l->behind, "parameter `%.*s` has no size", (int)v->name.length, v->name.at);
     if (v->open) v->bytes = 0;
+    return v;
+}
+
+/* What a function takes or gives, or what a call passes: in local memory. */
+static struct variable *parse_of_function(struct loader *l, const struct prefix *prefix, unsigned dimensions,
+                                          enum passing passing) {
+    struct variable *v = parse_sized(l, prefix, dimensions);
+    if (v->align > 128)
+        load_fail(l, l->behind, "the parameter of a function is aligned to 128 bytes at most, not %u", v->align);
+    v->space = SPACE_LOCAL;
+    v->passing = passing;
     return v;
 }
 
@@ -340,11 +346,7 @@ void parse_passed(struct loader *l) {
     struct prefix prefix = parse_prefix(l, true);
     if (lex_punct(l, ';')) return; /* of nothing */
     do {
-        struct variable *v = parse_sized(l, &prefix, MAX_DIMENSIONS);
-        if (v->align > 128)
-            load_fail(l, l->behind, "the parameter of a function is aligned to 128 bytes at most, not %u", v->align);
-        v->space = SPACE_LOCAL;
-        v->passing = PASSING_ACTUAL;
+        struct variable *v = parse_of_function(l, &prefix, MAX_DIMENSIONS, PASSING_ACTUAL);
         if (!v->array && lex_punct(l, '<'))
             add_variables(l, v, NULL);
         else
@@ -361,12 +363,7 @@ void place_passed(struct loader *l, struct variable *v) {
 struct variable *parse_formal(struct loader *l, enum passing passing) {
     struct prefix prefix = parse_prefix(l, true);
     prefix.formal = true;
-    struct variable *v = parse_sized(l, &prefix, 1);
-    if (v->align > 128)
-        load_fail(l, l->behind, "the parameter of a function is aligned to 128 bytes at most, not %u", v->align);
-    v->space = SPACE_LOCAL;
-    v->passing = passing;
-    return v;
+    return parse_of_function(l, &prefix, 1, passing);
 }
 
 /* The value behind a variable's name, or its size alone. */
